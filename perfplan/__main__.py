@@ -1,0 +1,5 @@
+"""`python -m perfplan`."""
+
+from perfplan.cli.entry import entry
+
+entry()
