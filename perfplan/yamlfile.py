@@ -1,0 +1,312 @@
+"""Reading hand-written YAML strictly, with the line of every key and value.
+
+Only plain data: mappings, sequences, strings, numbers, true, false, null, by the YAML 1.2 core schema (so `no`, `on`,
+`1:30` and dates are strings and `1e-3` is a number). Tags, anchors, duplicate keys, tabs and merge-conflict markers are
+errors. All problems of a file that can be found at once are reported at once.
+"""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, TypeVar
+
+import yaml
+from pydantic import BaseModel, ValidationError
+
+from perfplan.errors import BadInput, Location, Problem
+
+ModelT = TypeVar("ModelT", bound=BaseModel)
+KeyPath = tuple[str | int, ...]
+
+MAX_BYTES = 1 << 20
+MAX_DEPTH = 50
+_INT = re.compile(r"^[-+]?[0-9]+$")
+_PREFIXED = {"0x": 16, "0o": 8}
+_FLOAT = re.compile(r"^[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?$")
+_SPECIAL = {"true": True, "false": False, "null": None, "~": None, "": None, ".inf": float("inf"), "-.inf": float("-inf")}
+_CONTROL = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]")
+
+
+@dataclass(frozen=True)
+class Document:
+    """A YAML file as data, with the line of each key path (a mapping's key, or a value in a list)."""
+
+    path: str
+    content: bytes
+    data: dict[str, Any]
+    lines: dict[KeyPath, int] = field(default_factory=dict)
+
+    def locate(self, *keys: str | int) -> Location:
+        """The place of a key path; of its nearest parent where the path itself is not in the file."""
+        known = keys
+        while known and known not in self.lines:
+            known = known[:-1]
+        return Location(self.path, self.lines.get(known, 1), ".".join(map(str, keys)))
+
+
+def read_document(path: Path, shown: str) -> Document:
+    """Read a YAML file; `shown` is its name in messages. Raises BadInput."""
+    content = _read_bytes(path, shown)
+    text = _decode(content, shown)
+    _refuse_markers(text, shown)
+    reader = _Reader(shown)
+    try:
+        nodes = list(yaml.compose_all(text, Loader=_LOADER))
+    except yaml.MarkedYAMLError as error:
+        raise _syntax_problem(error, text, shown) from None
+    except yaml.YAMLError as error:
+        raise _problem(shown, 0, f"is not YAML: {error}") from None
+    except RecursionError:
+        raise _problem(shown, 0, "is nested too deeply") from None
+    if len(nodes) > 1:
+        raise _problem(shown, nodes[1].start_mark.line + 1, "a second document starts here", "one file holds one document")
+    if not nodes or nodes[0] is None:
+        raise _problem(shown, 0, "is empty", "`perfplan new NAME` writes a template")
+    if not isinstance(nodes[0], yaml.MappingNode):
+        raise _problem(shown, nodes[0].start_mark.line + 1, "expected `key: value` lines at the top level")
+    data = reader.build(nodes[0], ())
+    if reader.problems:
+        raise BadInput(reader.problems)
+    return Document(shown, content, data, reader.lines)
+
+
+def read_model(path: Path, model: type[ModelT], *, shown: str, extra: Mapping[str, Any] | None = None) -> ModelT:
+    """Read a YAML file as `model`; `extra` are fields that the file does not hold. Raises BadInput with every problem."""
+    return validate(read_document(path, shown), model, extra=extra)
+
+
+def validate(document: Document, model: type[ModelT], *, extra: Mapping[str, Any] | None = None) -> ModelT:
+    """The document as `model`. Raises BadInput with every problem, each with its line."""
+    given = [key for key in extra or {} if key in document.data]
+    if given:
+        raise BadInput([Problem(document.locate(given[0]), "is set by perfplan, not by hand", "remove the line")])
+    try:
+        return model.model_validate({**document.data, **(extra or {})})
+    except ValidationError as error:
+        raise BadInput(_problems(error, document, model)) from None
+
+
+def _read_bytes(path: Path, shown: str) -> bytes:
+    try:
+        if path.stat().st_size > MAX_BYTES:
+            raise _problem(shown, 0, f"is larger than {MAX_BYTES >> 20} MiB; that is no hand-written file")
+        return path.read_bytes()
+    except FileNotFoundError:
+        near = difflib.get_close_matches(path.name, [each.name for each in path.parent.glob("*.yaml")], n=1)
+        hint = f"did you mean {near[0]}?" if near else "check the path"
+        raise _problem(shown, 0, "there is no such file", hint) from None
+    except IsADirectoryError:
+        raise _problem(shown, 0, "is a folder, not a file") from None
+    except OSError as error:
+        raise _problem(shown, 0, f"cannot be read: {error.strerror}") from None
+
+
+def _decode(content: bytes, shown: str) -> str:
+    try:
+        text = content.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = content[: error.start].count(b"\n") + 1
+        raise _problem(shown, line, "is not UTF-8 text", "save the file as UTF-8") from None
+    control = _CONTROL.search(text)
+    if control:
+        line = text[: control.start()].count("\n") + 1
+        raise _problem(shown, line, f"holds the control character {control[0]!r}", "remove it")
+    return text
+
+
+def _refuse_markers(text: str, shown: str) -> None:
+    for number, line in enumerate(text.splitlines(), 1):
+        if line.startswith(("<<<<<<< ", ">>>>>>> ")) or line == "<<<<<<<":
+            raise _problem(shown, number, "a merge conflict is not resolved here", "choose a side and remove the <<<<<<<, =======, >>>>>>> lines")
+
+
+def _syntax_problem(error: yaml.MarkedYAMLError, text: str, shown: str) -> BadInput:
+    mark = error.problem_mark or error.context_mark
+    line = mark.line + 1 if mark else 0
+    lines = text.splitlines()
+    here = lines[line - 1] if 0 < line <= len(lines) else ""
+    if "\t" in here[: len(here) - len(here.lstrip())]:
+        return _problem(shown, line, "a tab is used for indentation", "YAML wants spaces")
+    if "alias" in (error.problem or ""):
+        return _problem(shown, line, "an alias (*name) is used", "write the value out")
+    what = (error.problem or "is not YAML").replace("%", "the character %")
+    return _problem(shown, line, f"is not YAML: {what}", "check quotes, brackets and indentation; quote a value that starts with <, >, %, @ or *")
+
+
+def _problem(shown: str, line: int, message: str, hint: str = "") -> BadInput:
+    return BadInput([Problem(Location(shown, line), message, hint)])
+
+
+class _Loader(yaml.SafeLoader):
+    pass
+
+
+_LOADER: Any = getattr(yaml, "CSafeLoader", _Loader)
+
+
+class _Reader:
+    """Builds plain data from YAML nodes, noting lines and problems on the way."""
+
+    def __init__(self, shown: str) -> None:
+        self.shown = shown
+        self.lines: dict[KeyPath, int] = {}
+        self.problems: list[Problem] = []
+        self._seen: set[int] = set()
+
+    def build(self, node: yaml.Node, path: KeyPath) -> Any:
+        line = node.start_mark.line + 1
+        self.lines.setdefault(path, line)
+        if len(path) > MAX_DEPTH:
+            return self._say(line, path, f"is nested deeper than {MAX_DEPTH} levels")
+        if id(node) in self._seen:
+            return self._say(line, path, "an alias (*name) is used", "write the value out")
+        self._seen.add(id(node))
+        if isinstance(node, yaml.MappingNode):
+            return self._mapping(node, path)
+        if isinstance(node, yaml.SequenceNode):
+            self._refuse_tag(node, path, "tag:yaml.org,2002:seq")
+            return [self.build(each, (*path, index)) for index, each in enumerate(node.value)]
+        return self._scalar(node, path)
+
+    def _mapping(self, node: yaml.MappingNode, path: KeyPath) -> dict[str, Any]:
+        self._refuse_tag(node, path, "tag:yaml.org,2002:map")
+        data: dict[str, Any] = {}
+        for key_node, value_node in node.value:
+            line = key_node.start_mark.line + 1
+            if not isinstance(key_node, yaml.ScalarNode):
+                self._say(line, path, "a key must be a plain word")
+                continue
+            key = str(key_node.value)
+            if key in data:
+                self._say(line, (*path, key), f"stands twice, first on line {self.lines[(*path, key)]}", "keep one of them")
+                continue
+            self.lines[(*path, key)] = line
+            data[key] = self.build(value_node, (*path, key))
+        return data
+
+    def _scalar(self, node: yaml.Node, path: KeyPath) -> Any:
+        text = str(node.value)
+        if getattr(node, "style", None) in ("'", '"', "|", ">"):
+            self._refuse_tag(node, path, "tag:yaml.org,2002:str")
+            return text
+        if not node.tag.startswith("tag:yaml.org,2002:") or _explicit(node):
+            return self._say(node.start_mark.line + 1, path, f"the tag {node.tag!r} is not allowed", "write a plain value")
+        return _plain(text)
+
+    def _refuse_tag(self, node: yaml.Node, path: KeyPath, expected: str) -> None:
+        if node.tag != expected:
+            self._say(node.start_mark.line + 1, path, f"the tag {node.tag!r} is not allowed", "write a plain value")
+
+    def _say(self, line: int, path: KeyPath, message: str, hint: str = "") -> None:
+        self.problems.append(Problem(Location(self.shown, line, ".".join(map(str, path))), message, hint))
+
+
+def _explicit(node: yaml.Node) -> bool:
+    """Whether the tag of a plain scalar was written out (`!!int "3"` gives a tag that the text alone would not)."""
+    return node.tag.startswith("tag:yaml.org,2002:python")
+
+
+def _plain(text: str) -> Any:
+    lowered = text.lower()
+    if lowered in _SPECIAL:
+        return _SPECIAL[lowered]
+    if _INT.match(text):
+        return int(text) if len(text) < 4000 else text
+    prefix = _PREFIXED.get(text[:2])
+    if prefix and len(text) > 2:
+        try:
+            return int(text[2:], prefix)
+        except ValueError:
+            return text
+    return float(text) if _FLOAT.match(text) else text
+
+
+def _problems(error: ValidationError, document: Document, model: type[BaseModel]) -> list[Problem]:
+    """Pydantic's errors in plain words, one for each place (a union reports one for each member)."""
+    found: dict[KeyPath, Problem] = {}
+    for each in error.errors():
+        path = _known_path(each["loc"], document)
+        location = document.locate(*path)
+        if each["type"] == "extra_forbidden":
+            key = str(each["loc"][-1])
+            location = document.locate(*path[:-1], key) if path and path[-1] == key else document.locate(*path, key)
+            found.setdefault((*path, key), Problem(location, "unknown key", _suggest(key, _fields_at(model, path[:-1]))))
+        elif each["type"] == "missing":
+            key = str(each["loc"][-1])
+            place = Location(document.path, location.line, ".".join(map(str, (*path, key))))
+            found.setdefault((*path, key), Problem(place, "is missing", _described(model, path, key)))
+        else:
+            found.setdefault(path, Problem(location, _plain_message(each)))
+    return sorted(found.values(), key=lambda problem: problem.location)
+
+
+def _known_path(loc: tuple[int | str, ...], document: Document) -> KeyPath:
+    """The part of pydantic's location that is in the file: members of unions and wrapped scalars have steps of their own."""
+    path: KeyPath = ()
+    for step in loc:
+        if (*path, step) in document.lines:
+            path = (*path, step)
+    return path
+
+
+def _fields_at(model: type[BaseModel], path: KeyPath) -> dict[str, str]:
+    """Known keys (and what they are for) of the mapping at `path`."""
+    current: Any = model
+    for step in path:
+        if isinstance(step, str) and isinstance(current, type) and issubclass(current, BaseModel) and step in current.model_fields:
+            current = _model_in(current.model_fields[step].annotation)
+    if isinstance(current, type) and issubclass(current, BaseModel):
+        return {name: info.description or "" for name, info in current.model_fields.items()}
+    return {}
+
+
+def _model_in(annotation: Any) -> Any:
+    """The model inside of an annotation such as `list[Prediction]` or `KernelArms | None`."""
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        return annotation
+    return next((found for each in getattr(annotation, "__args__", ()) if (found := _model_in(each)) is not None), None)
+
+
+def _suggest(key: str, known: Mapping[str, str]) -> str:
+    close = difflib.get_close_matches(key, known, n=1, cutoff=0.6)
+    if close:
+        return f"did you mean {close[0]!r}?"
+    return f"known here: {', '.join(known)}" if known else "remove it"
+
+
+def _described(model: type[BaseModel], path: KeyPath, key: str) -> str:
+    return _fields_at(model, path).get(key, "")
+
+
+_WORDS = {
+    "dict_type": "expected `key: value` pairs",
+    "model_type": "expected `key: value` pairs",
+    "list_type": "expected a list",
+    "string_type": "expected text",
+    "int_type": "expected a whole number",
+    "int_parsing": "expected a whole number",
+    "int_from_float": "expected a whole number",
+    "float_type": "expected a number",
+    "float_parsing": "expected a number",
+    "bool_type": "expected true or false",
+    "too_short": "expected at least one",
+}
+_SCALAR_TYPES = ("bool_type", "int_type", "float_type", "string_type")
+
+
+def _plain_message(error: Any) -> str:
+    if error["type"] == "value_error":
+        return str(error["ctx"]["error"])
+    if error["type"] in _SCALAR_TYPES and any(str(step) in ("bool", "int", "float", "str") for step in error["loc"]):
+        return "expected a plain value: a number, text, true or false"
+    if error["type"] == "string_pattern_mismatch":
+        return f"{error['input']!r} does not fit the pattern {error['ctx']['pattern']}"
+    if error["type"] in _WORDS:
+        got = error.get("input")
+        return _WORDS[error["type"]] + (f", got {got!r}" if isinstance(got, (str, int, float)) else "")
+    message = str(error["msg"]).replace("Input should be", "expected").replace("String should", "the text should")
+    return message[:1].lower() + message[1:]
