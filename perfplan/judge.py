@@ -12,11 +12,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import NormalDist
 
+from perfplan.effects import log_ratios
 from perfplan.models.band import Band
 from perfplan.models.base import Point
 from perfplan.models.record import Cell, CellVerdict, Interval, Outcome, Subcode, Validity, Verdict
 from perfplan.models.spec import Spec
-from perfplan.stats import hodges_lehmann, holm, signed_rank_interval, signed_rank_p
+from perfplan.stats import holm, signed_rank_p
 from perfplan.units import percent, points
 
 ALPHA = 0.05
@@ -54,23 +55,9 @@ def band_for(spec: Spec, point: Point) -> tuple[str, Band | None, str]:
     return "observed", None, spec.hypothesis.predicts[0].metric
 
 
-def interval_of(log_ratios: Sequence[float], confidence: float = 0.95) -> Interval:
-    """Effect as a relative change (exp(log ratio) - 1), from one log ratio a pair."""
-    low, high = signed_rank_interval(log_ratios, confidence)
-    estimate = hodges_lehmann(log_ratios)
-    return Interval(
-        estimate=math.expm1(estimate),
-        low=math.expm1(low),
-        high=math.expm1(high),
-        confidence=confidence,
-        pairs=len(log_ratios),
-    )
-
-
-def log_ratios(cell: Cell) -> list[float]:
-    """log(candidate / baseline) of each pair of samples."""
-    pairs = zip(cell.baseline.samples, cell.candidate.samples, strict=True)
-    return [math.log(candidate / baseline) for baseline, candidate in pairs]
+def target_half_width(band: Band | None, least: float) -> float:
+    """Precision at which a point may stop: a quarter of the predicted band's width, but no finer than `least`."""
+    return max(least, band.width / 4) if band is not None and math.isfinite(band.width) else least
 
 
 def overall(cells: Sequence[Cell]) -> Verdict:

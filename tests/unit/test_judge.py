@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from perfplan.judge import ALPHA, interval_of, judge, log_ratios
+from perfplan.effects import interval_of, log_ratios
+from perfplan.judge import ALPHA, judge
 from perfplan.models.record import Arm, Cell, Interval, Validity
 from perfplan.models.spec import Spec
 

@@ -1,0 +1,126 @@
+"""Timers. A sample is one pass over all input sets, `repeats` times, divided by the number of calls in it: seconds a call.
+
+On a GPU a pass is a CUDA graph between two events. A spin kernel goes first, so that the launch of the graph is queued
+before the clock starts and its latency is hidden. Where a kernel cannot be captured, plain launches are timed and the
+timer's name says so. On a CPU it is a monotonic clock.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Sequence
+from typing import Any, Protocol
+
+Call = Callable[[], Any]
+CPU_SAMPLE_SECONDS = 5e-3
+GPU_SAMPLE_SECONDS = 1e-3
+MOST_REPEATS = 10_000
+SPIN_CYCLES = 400_000  # about 0.2 ms: longer than the launch of a graph takes
+
+
+class Pass(Protocol):
+    """One arm, ready to be sampled."""
+
+    timer: str
+    note: str
+
+    def sample(self) -> float:
+        """Seconds a call, over one pass."""
+
+
+class CpuPass:
+    """One arm on the CPU."""
+
+    timer = "perf-counter"
+    note = ""
+
+    def __init__(self, calls: Sequence[Call], repeats: int) -> None:
+        self._calls = calls
+        self._repeats = repeats
+
+    def sample(self) -> float:
+        start = time.perf_counter_ns()
+        for _ in range(self._repeats):
+            for call in self._calls:
+                call()
+        return (time.perf_counter_ns() - start) * 1e-9 / (self._repeats * len(self._calls))
+
+
+class GpuPass:
+    """One arm on a GPU: a captured graph if it can be captured, else plain launches."""
+
+    def __init__(self, calls: Sequence[Call], repeats: int) -> None:
+        import torch
+
+        self._torch = torch
+        self._count = repeats * len(calls)
+        self._run: Call = lambda: [call() for _ in range(repeats) for call in calls]
+        self.timer, self.note = "cuda-events", ""
+        try:
+            self._run = self._capture(calls, repeats)
+            self.timer = "cuda-graph"
+        except RuntimeError as error:
+            torch.cuda.synchronize()
+            self.note = f"not captured in a CUDA graph, plain launches are timed: {str(error).splitlines()[0][:150]}"
+        self._events = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
+
+    def _capture(self, calls: Sequence[Call], repeats: int) -> Call:
+        torch = self._torch
+        stream = torch.cuda.Stream()
+        stream.wait_stream(torch.cuda.current_stream())
+        with torch.cuda.stream(stream):  # first calls may compile or allocate; not inside a capture
+            for call in calls:
+                call()
+        torch.cuda.current_stream().wait_stream(stream)
+        torch.cuda.synchronize()
+        graph = torch.cuda.CUDAGraph()
+        with torch.cuda.graph(graph):
+            for _ in range(repeats):
+                for call in calls:
+                    call()
+        torch.cuda.synchronize()
+        replay: Call = graph.replay
+        return replay
+
+    def sample(self) -> float:
+        start, end = self._events
+        self._torch.cuda.synchronize()
+        self._torch.cuda._sleep(SPIN_CYCLES)
+        start.record()
+        self._run()
+        end.record()
+        end.synchronize()
+        return float(start.elapsed_time(end)) * 1e-3 / self._count
+
+
+def repeats_for(seconds_a_call: float, sets: int, on_gpu: bool) -> int:
+    """How often a pass goes over the sets so that a sample is long against the timer's resolution."""
+    wanted = GPU_SAMPLE_SECONDS if on_gpu else CPU_SAMPLE_SECONDS
+    return max(1, min(MOST_REPEATS, math.ceil(wanted / max(seconds_a_call * sets, 1e-9))))
+
+
+def rough_seconds(calls: Sequence[Call], on_gpu: bool) -> float:
+    """Seconds a call, roughly, after a first call that compiles and warms up."""
+    import torch
+
+    def settle() -> None:
+        if on_gpu:
+            torch.cuda.synchronize()
+
+    for call in calls:
+        call()
+    settle()
+    best = math.inf
+    for _ in range(3):
+        start = time.perf_counter()
+        for call in calls:
+            call()
+        settle()
+        best = min(best, (time.perf_counter() - start) / len(calls))
+    return best
+
+
+def make_pass(calls: Sequence[Call], repeats: int, on_gpu: bool) -> Pass:
+    """The arm as something to sample."""
+    return GpuPass(calls, repeats) if on_gpu else CpuPass(calls, repeats)

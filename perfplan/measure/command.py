@@ -1,0 +1,148 @@
+"""The second kind of experiment: a server or a script, measured as a whole process. One sample is one run of the command."""
+
+from __future__ import annotations
+
+import csv
+import json
+import math
+import os
+import re
+import signal
+import statistics
+import subprocess
+import time
+from pathlib import Path
+from typing import Any
+
+from perfplan.blobs import file_blob
+from perfplan.effects import interval_of
+from perfplan.measure import rounds
+from perfplan.measure.job import Job, Measured, PointFailed, Progress
+from perfplan.models.base import Point
+from perfplan.models.record import Arm, Cell, SourceFile, Validity
+from perfplan.models.spec import CommandArm, Metric
+
+
+def measure_command(job: Job, tell: Any) -> Measured:
+    """Measure each point of a command job. What goes wrong at a point is in its cell."""
+    assert job.command is not None
+    root = Path(job.root)
+    cells, tails = [], []
+    for index, point in enumerate(job.points):
+        cell = Cell(point=point, role="observed", metric=job.metric, timer="process")
+        try:
+            cells.append(_measure(job, index, cell, tell))
+        except PointFailed as failure:
+            detail, _, tail = failure.detail.partition("\n")
+            tails.append(tail)
+            cells.append(cell.model_copy(update={"validity": Validity(valid=False, reason=failure.reason, detail=detail)}))
+    files = [SourceFile(path=path, blob=file_blob(root / path)) for path in sorted(job.command.sources) if (root / path).is_file()]
+    return Measured(cells=cells, files=files, log_tail="\n".join(filter(None, tails)))
+
+
+def _measure(job: Job, index: int, cell: Cell, tell: Any) -> Cell:
+    point, command = job.points[index], job.command
+    assert command is not None
+    metric = command.metrics.get(job.metric)
+
+    def sampler(arm: CommandArm) -> rounds.Sample:
+        return lambda: run_once(arm, point, metric, Path(job.root), job.measure.timeout)
+
+    def look(pairs: int, estimate: float, low: float, high: float) -> None:
+        tell(Progress(point=point, stage="A/B", pairs=pairs, estimate=estimate, low=low, high=high))
+
+    baseline, candidate = sampler(command.baseline), sampler(command.candidate)
+    tell(Progress(point=point, stage="warm-up"))
+    for sample in (baseline, candidate):
+        sample()
+    tell(Progress(point=point, stage="A/A"))
+    floor = rounds.sample_floor(baseline, baseline, job.measure.min_pairs, index)
+    pairs = rounds.sample_pairs(baseline, candidate, job.measure, job.half_widths[index], index, look)
+    return cell.model_copy(
+        update={
+            "baseline": Arm(median=statistics.median(pairs.baseline), samples=pairs.baseline),
+            "candidate": Arm(median=statistics.median(pairs.candidate), samples=pairs.candidate),
+            "effect": interval_of(pairs.log_ratios()),
+            "floor": interval_of(floor.log_ratios()),
+        }
+    )
+
+
+def run_once(arm: CommandArm, point: Point, metric: Metric | None, root: Path, timeout: float) -> float:
+    """One run of an arm: its wall time in seconds, or the metric. Raises PointFailed for a run that failed."""
+    argv = [_fill(word, point) for word in arm.argv]
+    file = root / _fill(metric.file, point) if metric and metric.file else None
+    if file is not None:
+        file.unlink(missing_ok=True)  # so that a stale file never counts
+    start = time.perf_counter()
+    try:
+        process = subprocess.Popen(
+            argv, cwd=root, env={**os.environ, **arm.env}, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+            start_new_session=True,
+        )  # fmt: skip
+    except OSError as error:
+        raise PointFailed("crashed", f"{argv[0]} cannot be started: {error.strerror}") from None
+    try:
+        output, _ = process.communicate(timeout=timeout)
+    except subprocess.TimeoutExpired:
+        _end(process)
+        raise PointFailed("timed-out", f"{argv[0]} ran longer than {timeout:g} s, killed") from None
+    except BaseException:
+        _end(process)
+        raise
+    elapsed = time.perf_counter() - start
+    text = output.decode("utf-8", errors="replace")
+    if process.returncode:
+        tail = "\n".join(text.splitlines()[-20:])
+        raise PointFailed("crashed", f"{argv[0]} ended with exit code {process.returncode}\n{tail}")
+    value = elapsed if metric is None else _read(metric, text, file)
+    if not (math.isfinite(value) and value > 0):
+        raise PointFailed("bad-kernel", f"the metric is {value}; a measured value is positive and finite")
+    return value
+
+
+def _fill(word: str, point: Point) -> str:
+    for axis, value in point.items():
+        word = word.replace("{" + axis + "}", str(value))
+    return word
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    os.killpg(process.pid, signal.SIGKILL)
+    process.wait()
+
+
+def _read(metric: Metric, output: str, file: Path | None) -> float:
+    if file is None:
+        matches = re.findall(metric.pattern or r"$^", output)
+        if not matches:
+            raise PointFailed("bad-kernel", f"nothing in the output matches {metric.pattern!r}")
+        found = matches[-1] if isinstance(matches[-1], str) else matches[-1][0]
+        return _number(found, f"the pattern {metric.pattern!r}")
+    if not file.is_file():
+        raise PointFailed("bad-kernel", f"the command did not write {file.name}")
+    assert metric.field is not None
+    text = file.read_text(encoding="utf-8", errors="replace")
+    try:
+        value = _from_csv(text, metric.field) if file.suffix == ".csv" else _from_json(text, metric.field, file.suffix == ".jsonl")
+    except (ValueError, KeyError, IndexError, TypeError) as error:
+        raise PointFailed("bad-kernel", f"{file.name}: no {metric.field}: {error}") from None
+    return _number(value, f"{file.name}: {metric.field}")
+
+
+def _from_json(text: str, field: str, lines: bool) -> Any:
+    value: Any = json.loads(text.strip().splitlines()[-1] if lines else text)
+    for step in field.split("."):
+        value = value[int(step)] if isinstance(value, list) else value[step]
+    return value
+
+
+def _from_csv(text: str, field: str) -> Any:
+    return list(csv.DictReader(text.splitlines()))[-1][field]
+
+
+def _number(value: Any, where: str) -> float:
+    try:
+        return float(str(value).replace(",", "")) if not isinstance(value, bool) else math.nan
+    except ValueError:
+        raise PointFailed("bad-kernel", f"{where} gives {value!r}, not a number") from None

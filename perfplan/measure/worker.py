@@ -1,0 +1,119 @@
+"""The child process that loads and measures the user's kernel. It may die at any moment; the supervisor outlives it.
+
+Requests come as JSON lines on standard input, answers go as JSON lines to the pipe whose number is the first argument, so
+that what the kernel prints cannot disturb them. One process answers `describe` and then `measure`: importing torch once
+is enough.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from pathlib import Path
+from typing import Any
+
+from pydantic import BaseModel
+
+from perfplan.measure import devices, kernels
+from perfplan.measure.job import Described, Failure, Job, Progress
+from perfplan.measure.sources import LoadedSources
+
+
+class Channel:
+    """The pipe to the supervisor."""
+
+    def __init__(self, number: int) -> None:
+        self._file = os.fdopen(number, "w", encoding="utf-8", buffering=1)
+
+    def send(self, kind: str, value: BaseModel | None = None, **fields: Any) -> None:
+        body = {"kind": kind, **fields, **({"value": value.model_dump(mode="json")} if value else {})}
+        self._file.write(json.dumps(body) + "\n")
+        self._file.flush()
+
+
+class Session:
+    """What the worker has loaded."""
+
+    def __init__(self, root: Path, channel: Channel) -> None:
+        self.root = root
+        self.channel = channel
+        self.kernel: Any = None
+        self.entry = ""
+        self.sources: LoadedSources | None = None
+
+    def load(self, entry: str) -> Any:
+        """The kernel of `entry`, loaded once."""
+        if self.entry != entry:
+            import torch  # noqa: F401  # before the watch begins, so that it is not taken for the kernel's
+
+            self.sources = LoadedSources(self.root)
+            self.kernel = kernels.load(self.root, entry)
+            self.entry = entry
+            self.sources.look()
+        return self.kernel
+
+    def describe(self, entry: str | None, device: str) -> None:
+        info = kernels.describe(self.load(entry), entry) if entry else None
+        name = devices.pick(device) if entry else "cpu"
+        found, software = devices.read_device(name), devices.read_software(with_torch=entry is not None)
+        self.channel.send("described", Described(kernel=info, device=found, device_name=name, software=software))
+
+    def measure(self, job: Job, only: list[int]) -> None:
+        from perfplan.measure import points
+
+        assert job.entry is not None
+        kernel = self.load(job.entry)
+        assert self.sources is not None
+        if job.device != "cpu":
+            import torch
+
+            torch.cuda.set_device(job.device)
+        bench = points.Bench(
+            kernel=kernel,
+            job=job,
+            device=devices.read_device(job.device),
+            device_name=job.device,
+            tell=self._tell,
+            looked=self.sources.look,
+        )
+        for index in only:
+            self.channel.send("point", index=index)
+            try:
+                cell = points.measure_point(bench, index)
+            except Exception as error:  # only what the CUDA context does not survive
+                self.channel.send("lost", index=index, detail=f"{type(error).__name__}: {str(error).splitlines()[0]}")
+                os._exit(70)
+            self.channel.send("cell", cell, index=index)
+            if job.device != "cpu":
+                torch.cuda.empty_cache()
+        self.channel.send("done", files=[each.model_dump() for each in self.sources.files()])
+
+    def _tell(self, progress: Progress) -> None:
+        self.channel.send("progress", progress)
+
+
+def main() -> None:
+    """Answer requests until standard input ends."""
+    channel = Channel(int(sys.argv[1]))
+    session = Session(Path(sys.argv[2]), channel)
+    for line in sys.stdin:
+        request = json.loads(line)
+        try:
+            if request["op"] == "describe":
+                session.describe(request["entry"], request["device"])
+            else:
+                session.measure(Job.model_validate(request["job"]), request["only"])
+        except kernels.BadKernel as error:
+            channel.send("failed", Failure(kind="input", message=str(error), hint=error.hint, path=error.path, line=error.line))
+        except devices.NoDevice as error:
+            channel.send("failed", Failure(kind="environment", message=str(error), hint=error.hint))
+        except ModuleNotFoundError as error:
+            if error.name != "torch":
+                raise
+            hint = "pip install torch, or pip install 'perfplan[gpu]'"
+            channel.send("failed", Failure(kind="environment", message="torch is not installed", hint=hint))
+
+
+if __name__ == "__main__":
+    main()
