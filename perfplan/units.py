@@ -65,3 +65,20 @@ def points(values: Sequence[Point]) -> str:
 def _listing(values: Iterable[Scalar | None]) -> str:
     seen = list(dict.fromkeys(str(value) for value in values))
     return ",".join(seen)
+
+
+def reading(metric: str, value: float | None) -> str:
+    """What an arm measured: `time` is in seconds, any other metric is a bare number to four figures; None is `-`."""
+    if value is None:
+        return "-"
+    return seconds(value) if metric == "time" else f"{value:.4g}"
+
+
+def effects(measured: Sequence[Interval]) -> str:
+    """The effects at several points: smallest to largest estimate and the hull of the intervals; at one point its interval."""
+    if len(measured) == 1:
+        return interval(measured[0])
+    estimates = sorted(each.estimate for each in measured)
+    hull = f"[{percent(min(each.low for each in measured))}, {percent(max(each.high for each in measured))}]"
+    first, last = percent(estimates[0]), percent(estimates[-1])
+    return f"{first} {hull}" if first == last else f"{first} to {last} {hull}"

@@ -19,8 +19,9 @@ import tempfile
 import time
 from pathlib import Path
 
+from perfplan.effects import interval_of, log_ratios
 from perfplan.ids import new_id, timestamp
-from perfplan.judge import interval_of, judge, log_ratios
+from perfplan.judge import judge
 from perfplan.models.record import Arm, Cell, Device, Run, Source, SourceFile
 from perfplan.models.spec import Spec
 from perfplan.records import write_run
@@ -106,7 +107,9 @@ def main() -> None:
                 begin = time.perf_counter()
                 subprocess.run(argv, cwd=root, capture_output=True, check=False)
                 samples[name].append(time.perf_counter() - begin)
-    print(f"{arguments.runs} runs, median of {arguments.repeat}; {platform.machine()}, Python {platform.python_version()}\n")
+    print(
+        f"{arguments.runs} runs, median of {arguments.repeat}; {platform.machine()}, Python {platform.python_version()}\n"
+    )
     print("| command | median | against git status |\n| --- | --- | --- |")
     yardstick = statistics.median(samples["git status"])
     for name, values in samples.items():
