@@ -28,6 +28,7 @@ def write_decision(layout: Layout, decision: Decision) -> Path:
 def dump_decision(decision: Decision) -> str:
     """The entry as YAML, in the model's key order, without what was left at its default."""
     data = {"schema_version": 1, **decision.model_dump(mode="json", exclude_defaults=True)}
+    data["evidence"] = {"kind": decision.evidence.kind, **data.get("evidence", {})}  # the class is always said
     if decision.expected is not None:
         band = decision.expected.change
         data["expected"]["change"] = band.text

@@ -11,6 +11,7 @@ import textwrap
 import unicodedata
 from collections.abc import Iterable
 
+from perfplan.cells import verdict_words
 from perfplan.models.campaign import Campaign
 from perfplan.models.decision import Decision
 from perfplan.models.record import Cell, Run
@@ -114,11 +115,9 @@ def _cell(cell: Cell) -> str:
         parts.append(interval(cell.effect))
     if cell.band is not None:
         parts.append(f"{'allowed' if cell.role == 'guard' else 'predicted'} {cell.band.text}")
-    outcome: str = cell.verdict.outcome or "observed"
-    if cell.verdict.subcode:
-        outcome += f" ({cell.verdict.subcode})"
+    outcome = verdict_words(cell)
     if not cell.validity.valid:
-        outcome = f"invalid: {cell.validity.reason} {cell.validity.detail}"
+        outcome += f" {cell.validity.detail}"
     return _wrapped(f"- {clean(point(cell.point)) or 'all'}: {', '.join([*parts, clean(outcome, 300)])}")
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 
 from perfplan.errors import Problem
 from perfplan.models.base import Config, Point
@@ -12,22 +12,30 @@ from perfplan.models.campaign import Campaign
 from perfplan.models.kernel import KernelInfo
 from perfplan.models.spec import Spec
 from perfplan.spec import SpecFile
+from perfplan.units import size
 
 
 @dataclass(frozen=True)
 class Cost:
-    """What a run takes at the most."""
+    """What a run takes at the most. `memory_bytes` is of one input set at the largest point, where the kernel tells it."""
 
     points: int
     min_pairs: int
     max_pairs: int
     seconds: float
+    memory_bytes: int | None = None
 
     @property
     def text(self) -> str:
-        """`6 points x 2 arms x 10 to 120 pairs, at most 6 min`."""
+        """`6 points x 2 arms x 10 to 120 pairs, at most 6 min, 84.0 MiB an input set`."""
         many = "1 point" if self.points == 1 else f"{self.points} points"
-        return f"{many} x 2 arms x {self.min_pairs} to {self.max_pairs} pairs, at most {self.seconds / 60:.0f} min"
+        time = f"{self.seconds:.0f} s" if self.seconds < 120 else f"{self.seconds / 60:.0f} min"
+        memory = f", {size(self.memory_bytes)} an input set" if self.memory_bytes else ""
+        return f"{many} x 2 arms x {self.min_pairs} to {self.max_pairs} pairs, at most {time} of sampling{memory}"
+
+    def as_data(self) -> dict[str, int | float | None]:
+        """The cost as JSON data."""
+        return asdict(self)
 
 
 def check_campaign(spec_file: SpecFile, campaigns: Mapping[str, Campaign]) -> list[Problem]:
@@ -56,9 +64,10 @@ def full_points(kernel: KernelInfo, spec: Spec) -> list[Point]:
     return [{**point, **{name: value for name, value in defaults.items() if name not in point}} for point in spec.cells()]
 
 
-def cost(spec: Spec, points: Sequence[Point]) -> Cost:
+def cost(spec: Spec, points: Sequence[Point], memory_bytes: int | None = None) -> Cost:
     """What a run takes at the most, from the spec's budget."""
-    return Cost(len(points), spec.measure.min_pairs, spec.measure.max_pairs, spec.measure.seconds * len(points))
+    measure = spec.measure
+    return Cost(len(points), measure.min_pairs, measure.max_pairs, measure.seconds * len(points), memory_bytes)
 
 
 def _axis_problems(spec_file: SpecFile, spec: Spec, kernel: KernelInfo) -> Iterable[Problem]:

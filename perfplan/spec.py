@@ -50,6 +50,13 @@ def read_spec(path: Path, layout: Layout) -> SpecFile:
     return SpecFile(shown, path.stem, blob_id(document.content), spec, document)
 
 
+def read_spec_text(layout: Layout, experiment: str) -> str:
+    """The text of a spec as it is on disk. Raises BadInput where there is none, or where it has problems."""
+    path = layout.spec(experiment.removesuffix(".yaml").removeprefix("experiments/"))
+    read_spec(path, layout)
+    return path.read_text(encoding="utf-8")
+
+
 def _check_place(path: Path, shown: str, layout: Layout) -> None:
     def refuse(message: str, hint: str) -> BadInput:
         return BadInput([Problem(Location(shown), message, hint)])

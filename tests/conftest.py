@@ -15,6 +15,7 @@ os.environ.update(
     GIT_COMMITTER_NAME="A Tester",
     GIT_COMMITTER_EMAIL="tester@example.org",
     LC_ALL="C.UTF-8",
+    OMP_NUM_THREADS="1",  # tests run side by side on few cores
 )
 
 

@@ -6,11 +6,12 @@ import time
 from types import TracebackType
 from typing import Any, TextIO
 
+from perfplan.cells import cell_rows
 from perfplan.measure.job import Progress
-from perfplan.models.record import Cell, Run
+from perfplan.models.record import Run
 from perfplan.pipeline import Result
 from perfplan.run import Listener
-from perfplan.units import interval, percent, point, seconds
+from perfplan.units import percent, point
 
 PLAIN_EVERY = 2.0  # seconds between progress lines where there is no terminal
 
@@ -106,22 +107,9 @@ def _table(run: Run) -> Any:
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, title=None)
     for title, right in (("point", False), ("baseline", True), ("candidate", True), ("effect", True), ("predicted", False), ("verdict", False)):
         table.add_column(title, justify="right" if right else "left", no_wrap=True)
-    for cell in run.cells:
-        table.add_row(*map(_escape, _row(cell)))
+    for row in cell_rows(run):
+        table.add_row(*map(_escape, row))
     return table
-
-
-def _row(cell: Cell) -> tuple[str, ...]:
-    value = seconds if cell.metric == "time" else "{:.4g}".format
-    arms = [value(arm.median) if arm.median is not None else "-" for arm in (cell.baseline, cell.candidate)]
-    effect = interval(cell.effect) if cell.effect else "-"
-    band = f"{cell.band.text}{' (guard)' if cell.role == 'guard' else ''}" if cell.band else "-"
-    verdict = cell.verdict.outcome or "observed"
-    if cell.role == "guard" and verdict in ("confirmed", "refuted"):
-        verdict = {"confirmed": "holds", "refuted": "broken"}[verdict]
-    elif cell.verdict.subcode:
-        verdict += f" ({cell.verdict.subcode})"
-    return point(cell.point), *arms, effect, band, verdict
 
 
 def _escape(text: str) -> str:

@@ -6,6 +6,7 @@ import click
 
 from perfplan.errors import Exit
 from perfplan.layout import Layout, find_layout
+from perfplan.locks import filing_lock
 from perfplan.log import Log, load_log
 
 
@@ -24,10 +25,17 @@ from perfplan.log import Log, load_log
 def plan(campaigns: tuple[str, ...], mode: str | None) -> int:
     """Regenerate the plan of every campaign, or of each CAMPAIGN named, from the files. Commits nothing."""
     layout = find_layout()
+    if mode in ("check", "stdout"):
+        return _run(layout, campaigns, mode)
+    with filing_lock(layout):  # a run that files its record at the same time must not be overwritten by older text
+        return _run(layout, campaigns, mode or "write")
+
+
+def _run(layout: Layout, campaigns: tuple[str, ...], mode: str) -> int:
     log = load_log(layout)
     for problem in log.problems:
         click.echo(f"skipped: {problem}", err=True)
-    code = _MODES[mode or "write"](layout, log, campaigns)
+    code = _MODES[mode](layout, log, campaigns)
     return max(code, Exit.FOUND if log.problems else Exit.DONE)
 
 

@@ -16,6 +16,8 @@ Call = Callable[[], Any]
 CPU_SAMPLE_SECONDS = 5e-3
 GPU_SAMPLE_SECONDS = 1e-3
 MOST_REPEATS = 10_000
+WARM_UP_SECONDS = 0.1  # on a GPU
+MOST_WARM_UP_ROUNDS = 1_000
 SPIN_CYCLES = 400_000  # about 0.2 ms: longer than the launch of a graph takes
 
 
@@ -54,6 +56,7 @@ class GpuPass:
         import torch
 
         self._torch = torch
+        self._calls = calls  # a graph knows addresses only: the buffers must live as long as it does
         self._count = repeats * len(calls)
         self._run: Call = lambda: [call() for _ in range(repeats) for call in calls]
         self.timer, self.note = "cuda-events", ""
@@ -119,6 +122,16 @@ def rough_seconds(calls: Sequence[Call], on_gpu: bool) -> float:
         settle()
         best = min(best, (time.perf_counter() - start) / len(calls))
     return best
+
+
+def warm_up(arms: Sequence[Pass], on_gpu: bool) -> None:
+    """Sample all arms in turn until clocks and caches have settled: a GPU that waited for a compiler has clocked down."""
+    deadline = time.monotonic() + (WARM_UP_SECONDS if on_gpu else 0.0)
+    for rounds in range(MOST_WARM_UP_ROUNDS):
+        for arm in arms:
+            arm.sample()
+        if rounds >= 1 and time.monotonic() >= deadline:
+            break
 
 
 def make_pass(calls: Sequence[Call], repeats: int, on_gpu: bool) -> Pass:

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import perfplan
+from perfplan.machine import cpu_name
 from perfplan.models.record import Device
 
 
@@ -81,24 +82,21 @@ def _gpu(index: int) -> Device:
         memory_bytes=found.total_memory,
         llc_bytes=getattr(found, "L2_cache_size", None) or None,
         shared_memory_per_cta=getattr(found, "shared_memory_per_block_optin", None),
-        facts={"host_cpu": _cpu_name()},
+        facts={"host_cpu": cpu_name()},
     )
 
 
 def _cpu() -> Device:
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") if hasattr(os, "sysconf") else None
     return Device(
-        kind="cpu", name=_cpu_name(), arch=platform.machine(), memory_bytes=memory, llc_bytes=_llc_bytes(), facts={"cores": os.cpu_count() or 1}
+        kind="cpu", name=cpu_name(), arch=platform.machine(), memory_bytes=memory, llc_bytes=_llc_bytes(), facts=_cpu_facts()
     )
 
 
-def _cpu_name() -> str:
-    try:
-        text = Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace")
-    except OSError:
-        text = ""
-    match = re.search(r"^(?:model name|Hardware)\s*:\s*(.+)$", text, re.MULTILINE)
-    return match[1].strip() if match else platform.processor() or platform.machine() or "CPU"
+def _cpu_facts() -> dict[str, Any]:
+    import torch
+
+    return {"cores": os.cpu_count() or 1, "torch_threads": torch.get_num_threads()}
 
 
 def _llc_bytes() -> int | None:

@@ -177,9 +177,7 @@ class _Timed:
         seconds = max(clock.rough_seconds(each, bench.on_gpu) for each in prepared[:2])
         repeats = clock.repeats_for(seconds, count, bench.on_gpu)
         self.baseline, self.candidate, self.again = (clock.make_pass(each, repeats, bench.on_gpu) for each in prepared)
-        for _ in range(3):  # both arms alike, until clocks and caches have settled
-            for arm in (self.baseline, self.candidate, self.again):
-                arm.sample()
+        clock.warm_up((self.baseline, self.candidate, self.again), bench.on_gpu)
 
 
 def _bytes(tensors: Mapping[str, Any]) -> int:

@@ -21,6 +21,7 @@ from typing import IO, Any
 
 from perfplan.errors import EnvironmentProblem, Exit, Location, PerfplanError, WorkerCrashed
 from perfplan.measure.job import Described, Failure, Job, Measured, Progress
+from perfplan.models.base import Point
 from perfplan.models.record import Cell, Reason, SourceFile, Validity
 
 DESCRIBE_SECONDS = 300.0  # importing torch and the kernel's own imports, on a slow disk
@@ -70,6 +71,14 @@ class Worker:
         except _Died as died:
             where = Location(entry.partition(":")[0]) if entry else None
             raise WorkerCrashed(f"the process that loads the kernel {died.detail}", hint=self.log_tail(), location=where) from None
+
+    def memory(self, entry: str, points: list[Point]) -> int | None:
+        """Bytes of one input set at the largest of the points, where the kernel has a `memory` method and answers."""
+        self._send({"op": "memory", "entry": entry, "points": points})
+        with contextlib.suppress(_Died):
+            answer = self._receive(DESCRIBE_SECONDS).get("bytes")
+            return int(answer) if isinstance(answer, int) else None
+        return None
 
     def measure(self, job: Job, tell: Tell) -> Measured:
         """Measure every point of the job. What goes wrong at a point is in its cell; nothing is raised for it."""

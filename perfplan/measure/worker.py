@@ -18,6 +18,7 @@ from pydantic import BaseModel
 from perfplan.measure import devices, kernels
 from perfplan.measure.job import Described, Failure, Job, Progress
 from perfplan.measure.sources import LoadedSources
+from perfplan.models.base import Point
 
 
 class Channel:
@@ -58,6 +59,14 @@ class Session:
         name = devices.pick(device) if entry else "cpu"
         found, software = devices.read_device(name), devices.read_software(with_torch=entry is not None)
         self.channel.send("described", Described(kernel=info, device=found, device_name=name, software=software))
+
+    def memory(self, entry: str, points: list[Point]) -> None:
+        method = getattr(self.load(entry), "memory", None)
+        try:
+            largest = max((int(method(point)) for point in points), default=None) if callable(method) else None
+        except Exception:  # an estimate; a kernel that raises here will say why when it is measured
+            largest = None
+        self.channel.send("memory", bytes=largest)
 
     def measure(self, job: Job, only: list[int]) -> None:
         from perfplan.measure import points
@@ -102,6 +111,8 @@ def main() -> None:
         try:
             if request["op"] == "describe":
                 session.describe(request["entry"], request["device"])
+            elif request["op"] == "memory":
+                session.memory(request["entry"], request["points"])
             else:
                 session.measure(Job.model_validate(request["job"]), request["only"])
         except kernels.BadKernel as error:

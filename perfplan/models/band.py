@@ -9,7 +9,8 @@ import math
 import re
 from typing import Any
 
-from pydantic import model_serializer, model_validator
+from pydantic import GetJsonSchemaHandler, model_serializer, model_validator
+from pydantic_core import CoreSchema
 
 from perfplan.models.base import Model
 
@@ -46,6 +47,13 @@ class Band(Model):
     @model_serializer
     def _write(self) -> dict[str, float | None]:
         return {"low": self.low, "high": self.high}
+
+    @classmethod
+    def __get_pydantic_json_schema__(cls, core: CoreSchema, handler: GetJsonSchemaHandler) -> dict[str, Any]:
+        """As it is written in a spec: text, or a list of two percentages."""
+        percentage = {"type": "string", "pattern": r"^\s*[+-]?\d+(\.\d+)?\s*%\s*$"}
+        text = {"type": "string", "pattern": r"^\s*(<=|>=|within\s|\[)", "examples": ["<= -5%", ">= +3%", "within 1%"]}
+        return {"anyOf": [{"type": "array", "items": percentage, "minItems": 2, "maxItems": 2}, text]}
 
     @property
     def width(self) -> float:

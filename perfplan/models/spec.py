@@ -23,7 +23,7 @@ class Prediction(Model):
     change: Band = Field(description="the band: [-25%, -15%], '<= -5%', '>= +3%' or 'within 1%'")
     at: dict[str, list[Scalar]] = Field(default_factory=dict, description="axis -> values; an axis left out means all its values")
 
-    @field_validator("at", mode="before")
+    @field_validator("at", mode="before", json_schema_input_type=dict[str, list[Scalar] | Scalar])
     @classmethod
     def _scalars_are_lists(cls, value: Any) -> Any:
         if isinstance(value, dict):
@@ -42,7 +42,7 @@ class Hypothesis(Model):
     because: Text = Field(description="the mechanism that makes it so")
     predicts: list[Prediction] = Field(min_length=1, description="one prediction, or a list of them")
 
-    @field_validator("predicts", mode="before")
+    @field_validator("predicts", mode="before", json_schema_input_type=list[Prediction] | Prediction)
     @classmethod
     def _one_or_many(cls, value: Any) -> Any:
         return [value] if isinstance(value, dict) else value
@@ -143,7 +143,7 @@ class Spec(Model):
     measure: Measure = Field(default_factory=Measure)  # type: ignore[arg-type]
     if_refuted: IfRefuted = Field(default_factory=IfRefuted)  # type: ignore[arg-type]
 
-    @field_validator("points", mode="before")
+    @field_validator("points", mode="before", json_schema_input_type=dict[str, list[Scalar] | Scalar])
     @classmethod
     def _scalars_are_lists(cls, value: Any) -> Any:
         if isinstance(value, dict):

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
 
 from perfplan.deadends import dead_ends
 from perfplan.layout import Layout
@@ -53,20 +53,20 @@ class Material:
         self.by_id = {run.id: run for run in self.runs}
 
 
-def material(campaign: Campaign, log: Log, dead: Iterable[DeadEnd]) -> Material:
-    """The campaign's runs and decisions, sorted by id whatever the order in the log."""
-    return Material(
-        campaign,
-        sorted((run for run in log.runs if run.campaign == campaign.id), key=lambda run: run.id),
-        sorted((entry for entry in log.decisions if entry.campaign == campaign.id), key=lambda entry: entry.id),
-        sorted((each for each in dead if each.campaign == campaign.id), key=lambda each: (each.name, each.id)),
-    )
-
-
 def materials(log: Log) -> dict[str, Material]:
-    """The material of every campaign, by id."""
-    dead = dead_ends(log)
-    return {name: material(log.campaigns[name], log, dead) for name in sorted(log.campaigns)}
+    """The material of every campaign, by id. Sorted by id here, so that the order of the log never shows."""
+    runs = sorted(log.runs, key=lambda run: run.id)
+    decisions = sorted(log.decisions, key=lambda entry: entry.id)
+    dead = sorted(dead_ends(replace(log, runs=runs, decisions=decisions)), key=lambda each: (each.name, each.id))
+    return {
+        name: Material(
+            log.campaigns[name],
+            [run for run in runs if run.campaign == name],
+            [entry for entry in decisions if entry.campaign == name],
+            [each for each in dead if each.campaign == name],
+        )
+        for name in sorted(log.campaigns)
+    }
 
 
 def view(given: Material, layout: Layout, log: Log, charts: set[str]) -> View:

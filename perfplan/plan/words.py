@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from perfplan.cells import verdict_words
 from perfplan.models.base import Scalar
 from perfplan.models.record import Cell, Device, Run
 from perfplan.models.spec import Prediction
 from perfplan.plan.markdown import figures, text
+from perfplan.scope import scope_words
 from perfplan.units import effects, points
 
 
@@ -19,14 +21,9 @@ def verdict(run: Run) -> str:
 
 
 def cell_verdict(cell: Cell) -> str:
-    """The verdict of a cell; of a guard whether it holds; of one that was not measured soundly why."""
-    if not cell.validity.valid:
-        detail = f": {text(cell.validity.detail)}" if cell.validity.detail else ""
-        return f"invalid ({cell.validity.reason}){detail}" if cell.validity.reason else f"invalid{detail}"
-    outcome: str = cell.verdict.outcome or "observed"
-    if cell.role == "guard":
-        outcome = {"confirmed": "holds", "refuted": "broken"}.get(outcome, outcome)
-    return f"{outcome} ({cell.verdict.subcode})" if cell.verdict.subcode else outcome
+    """The verdict of a cell, and for one that was not measured soundly the details."""
+    detail = f": {text(cell.validity.detail)}" if not cell.validity.valid and cell.validity.detail else ""
+    return verdict_words(cell) + detail
 
 
 def device(value: Device) -> str:
@@ -68,30 +65,10 @@ def measured(cells: Sequence[Cell]) -> str:
 
 
 def condition(value: Mapping[str, Any]) -> str:
-    """A scope in words: `device.arch is sm120 and batch >= 60`; nothing stated says so."""
-    return " and ".join(_clause(fact, each) for fact, each in _flat(value)) or "not stated"
+    """A scope in words; one that states nothing says so."""
+    return text(scope_words(value)) if value else "not stated"
 
 
 def conditions(values: Sequence[Mapping[str, Any]]) -> str:
     """What would reopen a dead end: any one of the conditions."""
     return ", or ".join(condition(each) for each in values) or "not stated"
-
-
-def _flat(value: Mapping[str, Any], prefix: str = "") -> list[tuple[str, Any]]:
-    flat: list[tuple[str, Any]] = []
-    for fact, each in value.items():
-        if isinstance(each, Mapping) and each:
-            flat += _flat(each, f"{prefix}{fact}.")
-        else:
-            flat.append((f"{prefix}{fact}", each))
-    return flat
-
-
-def _clause(fact: str, wanted: Any) -> str:
-    name = text(fact)
-    if isinstance(wanted, (list, tuple)):
-        return f"{name} in {', '.join(text(each) for each in wanted)}"
-    if wanted == "changed":
-        return f"{name} changed"
-    stated = str(wanted)
-    return f"{name} {text(stated)}" if stated[:1] in "<>=!" and stated else f"{name} is {text(stated)}"

@@ -1,0 +1,35 @@
+"""Finding one entry of the log by id, short id or name."""
+
+from __future__ import annotations
+
+import difflib
+
+from perfplan.deadends import dead_ends
+from perfplan.errors import NotFound
+from perfplan.ids import resolve
+from perfplan.log import Log
+from perfplan.models.dead_end import DeadEnd
+from perfplan.models.decision import Decision
+from perfplan.models.record import Run
+
+Entry = Run | Decision | DeadEnd
+
+
+def find_entry(log: Log, wanted: str) -> Entry:
+    """The run, decision or dead end that `wanted` names. A name stands for its newest entry. Raises NotFound or PerfplanError."""
+    by_name: dict[str, Entry] = {decision.name: decision for decision in log.decisions}
+    by_name.update({entry.name: entry for entry in dead_ends(log)})
+    for run in log.runs:
+        by_name.setdefault(run.experiment, run)
+        if isinstance(by_name[run.experiment], Run):
+            by_name[run.experiment] = run
+    if wanted in by_name:
+        return by_name[wanted]
+    by_id: dict[str, Entry] = {**{run.id: run for run in log.runs}, **{each.id: each for each in log.decisions}}
+    try:
+        return by_id[resolve(wanted, by_id)]
+    except NotFound as error:
+        close = difflib.get_close_matches(wanted, by_name, n=1)
+        if close:
+            raise NotFound(f"nothing in the log is called {wanted!r}", hint=f"did you mean {close[0]!r}?") from None
+        raise error from None
