@@ -136,7 +136,11 @@ def _effects(run: Run) -> str:
     if len(settled) == 1 and settled[0].effect:
         return interval(settled[0].effect)
     estimates = [cell.effect.estimate for cell in settled if cell.effect]
-    return f"{percent(min(estimates))} to {percent(max(estimates))} at {points([cell.point for cell in settled])}" if estimates else ""
+    return (
+        f"{percent(min(estimates))} to {percent(max(estimates))} at {points([cell.point for cell in settled], [cell.point for cell in run.cells])}"
+        if estimates
+        else ""
+    )
 
 
 def _fits(found: Found, wanted: Wanted) -> bool:
@@ -156,7 +160,10 @@ def _score(found: Found, words: Sequence[str]) -> float:
     names = [_plain(each) for each in found.names]
     if query in names:
         return 4.0
-    in_names, anywhere = " ".join(names), " ".join([*names, _plain(found.prose), _plain(found.kernel), found.id, short(found.id)])
+    in_names, anywhere = (
+        " ".join(names),
+        " ".join([*names, _plain(found.prose), _plain(found.kernel), found.id, short(found.id)]),
+    )
     parts = [_plain(word) for word in words if _plain(word)]
     if not parts:
         return 0.0

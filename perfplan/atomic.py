@@ -19,12 +19,12 @@ def write_text(path: Path, text: str, *, exclusive: bool = False) -> None:
             file.write(text)
             file.flush()
             os.fsync(file.fileno())
-        os.chmod(temporary, 0o666 & ~_umask())
+        Path(temporary).chmod(0o666 & ~_umask())
         if exclusive:
             os.link(temporary, path)  # fails where the name is taken, unlike a rename
-            os.unlink(temporary)
+            Path(temporary).unlink()
         else:
-            os.replace(temporary, path)
+            Path(temporary).replace(path)
     except BaseException:
         Path(temporary).unlink(missing_ok=True)
         raise

@@ -33,5 +33,7 @@ def choose_campaign(campaigns: Mapping[str, Campaign], wanted: str | None) -> st
         raise PerfplanError(f"which campaign? There are {names}", hint="--campaign NAME")
     if wanted not in campaigns:
         close = difflib.get_close_matches(wanted, campaigns, n=1)
-        raise PerfplanError(f"there is no campaign {wanted!r}", hint=f"did you mean {close[0]!r}?" if close else f"there are {names}")
+        raise PerfplanError(
+            f"there is no campaign {wanted!r}", hint=f"did you mean {close[0]!r}?" if close else f"there are {names}"
+        )
     return wanted

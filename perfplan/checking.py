@@ -31,11 +31,23 @@ class Report:
         return {
             "path": self.path,
             "problems": [
-                {"path": p.location.path, "line": p.location.line, "key": p.location.key, "message": p.message, "hint": p.hint}
+                {
+                    "path": p.location.path,
+                    "line": p.location.line,
+                    "key": p.location.key,
+                    "message": p.message,
+                    "hint": p.hint,
+                }
                 for p in self.problems
             ],
             "dead_ends": [
-                {"id": m.dead_end.id, "name": m.dead_end.name, "how": m.how, "applies": m.answer.value, "because": list(m.answer.because)}
+                {
+                    "id": m.dead_end.id,
+                    "name": m.dead_end.name,
+                    "how": m.how,
+                    "applies": m.answer.value,
+                    "because": list(m.answer.because),
+                }
                 for m in self.matches
             ],
             "cost": None if self.cost is None else self.cost.as_data(),
@@ -59,7 +71,9 @@ def check_spec(path: Path, layout: Layout, log: Log, device: str | None) -> Repo
         return Report(shown, (problem,), exit_code=error.exit_code)
 
 
-def _with_kernel(shown: str, spec_file: SpecFile, problems: list[Problem], layout: Layout, log: Log, device: str) -> Report:
+def _with_kernel(
+    shown: str, spec_file: SpecFile, problems: list[Problem], layout: Layout, log: Log, device: str
+) -> Report:
     assert spec_file.spec.kernel is not None
     with Worker(layout.root) as worker:
         described = worker.describe(spec_file.spec.kernel.entry, device)

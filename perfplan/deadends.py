@@ -21,7 +21,7 @@ from perfplan.models.decision import Decision, Evidence
 from perfplan.models.record import Cell, Device, Run
 from perfplan.models.spec import Spec
 from perfplan.scope import Answer
-from perfplan.units import interval, varying
+from perfplan.units import effects, points
 
 
 @dataclass(frozen=True)
@@ -64,7 +64,9 @@ def known_facts(log: Log, spec: Spec, device: Device | None, software: Mapping[s
     facts.update({f"versions.{name}": version for name, version in software.items()})
     if spec.kernel is not None:
         facts["kernel"] = spec.kernel.entry
-        facts.update({f"knobs.{name}": value for name, value in {**spec.kernel.baseline, **spec.kernel.candidate}.items()})
+        facts.update(
+            {f"knobs.{name}": value for name, value in {**spec.kernel.baseline, **spec.kernel.candidate}.items()}
+        )
     if device is not None:
         facts.update({"device.kind": device.kind, "device.arch": device.arch, "device.name": device.name})
         if device.sm_count is not None:
@@ -77,7 +79,11 @@ def describe(match: Match) -> list[str]:
     entry, answer = match.dead_end, match.answer
     here = {"yes": "holds here", "unknown": "may hold here", "no": "does not hold here"}[answer.value]
     where = f" at {'; '.join(answer.points)}" if answer.points else ""
-    lines = [f"dead end {entry.name} ({match.how}): {here}{where}", f"  technique: {entry.technique}", f"  why: {entry.reason}"]
+    lines = [
+        f"dead end {entry.name} ({match.how}): {here}{where}",
+        f"  technique: {entry.technique}",
+        f"  why: {entry.reason}",
+    ]
     lines.append(f"  scope: {scopes.scope_words(entry.scope)}")
     lines += [f"  {answer.value}: {line}" for line in answer.because]
     lines.append(f"  evidence: {entry.evidence.kind}, {entry.path}")
@@ -121,7 +127,11 @@ def _from_runs(log: Log, group: Sequence[Run]) -> DeadEnd | None:
         return None
     run, later = refuted[-1], group[-1]
     status = "active" if later is run else "contradicted"
-    about = [d for d in log.decisions if d.kind == "dead-end" and d.campaign == run.campaign and d.name == run.experiment and d.id > run.id]
+    about = [
+        d
+        for d in log.decisions
+        if d.kind == "dead-end" and d.campaign == run.campaign and d.name == run.experiment and d.id > run.id
+    ]
     if about and about[-1].action in ("retire", "reopen"):
         status = {"retire": "retired", "reopen": "reopened"}[about[-1].action]
     return DeadEnd(
@@ -130,8 +140,8 @@ def _from_runs(log: Log, group: Sequence[Run]) -> DeadEnd | None:
         scope=_measured_scope(run), reopen_when=tuple(run.reopen_when),
         evidence=Evidence(kind="measured", runs=[each.id for each in refuted]), kernel=run.entry,
         knobs={k: v for k, v in run.changed.items() if isinstance(v, (str, int, float, bool))},
-        tried=None, date=run.finished, status=status,  # type: ignore[arg-type]
-        history=tuple([*(each.id for each in group), *(each.id for each in about)]), path=log.paths.get(run.id, ""),
+        tried=None, date=run.finished, status=status,
+        history=(*(each.id for each in group), *(each.id for each in about)), path=log.paths.get(run.id, ""),
     )  # fmt: skip
 
 
@@ -142,17 +152,13 @@ def _dead_cells(run: Run) -> list[Cell]:
 
 
 def _measured_reason(run: Run) -> str:
+    """What was measured against what was predicted, over the refuted points."""
     cells = _dead_cells(run)
-    first = cells[0]
-    how = first.verdict.subcode.replace("-", " ") or "refuted"
-    effect = interval(first.effect) if first.effect else ""
-    band = f", predicted {first.band.text}" if first.band else ""
-    return f"{how}: {effect} at {_where(run, first)}{band}" + (f", and {len(cells) - 1} more points" if len(cells) > 1 else "")
-
-
-def _where(run: Run, cell: Cell) -> str:
-    axes = varying([each.point for each in run.cells]) or list(cell.point)[:1]
-    return ", ".join(f"{axis}={cell.point[axis]}" for axis in axes)
+    how = ", ".join(dict.fromkeys(cell.verdict.subcode.replace("-", " ") or "refuted" for cell in cells))
+    bands = " or ".join(dict.fromkeys(cell.band.text for cell in cells if cell.band))
+    measured = effects([cell.effect for cell in cells if cell.effect])
+    where = points([cell.point for cell in cells], [cell.point for cell in run.cells])
+    return f"{how}: {measured} at {where}, predicted {bands}"
 
 
 def _measured_scope(run: Run) -> dict[str, Any]:
@@ -181,7 +187,12 @@ def _minor(version: str) -> str:
 
 def _how_near(entry: DeadEnd, spec: Spec, experiment: str) -> str:
     changed = spec.changed_knobs()
-    if spec.kernel and entry.kernel == spec.kernel.entry and entry.knobs and all(changed.get(k) == v for k, v in entry.knobs.items()):
+    if (
+        spec.kernel
+        and entry.kernel == spec.kernel.entry
+        and entry.knobs
+        and all(changed.get(k) == v for k, v in entry.knobs.items())
+    ):
         return "same kernel and knobs"
     ours = {_plain(word) for word in (spec.lever, experiment, *spec.techniques)}
     theirs = {_plain(word) for word in (entry.name, entry.technique, *entry.aliases)}
@@ -211,7 +222,9 @@ def _reopened(log: Log, entry: DeadEnd, facts: dict[str, Scalar], points: Sequen
     return ""
 
 
-def _condition_holds(log: Log, evidence: Run | None, fact: str, wanted: Any, facts: dict[str, Scalar], points: Sequence[Point]) -> bool:
+def _condition_holds(
+    log: Log, evidence: Run | None, fact: str, wanted: Any, facts: dict[str, Scalar], points: Sequence[Point]
+) -> bool:
     if wanted != "changed":
         values = [facts[fact]] if fact in facts else [point[fact] for point in points if fact in point]
         return any(scopes.holds(wanted, value) for value in values)

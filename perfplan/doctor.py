@@ -100,22 +100,36 @@ def _triton() -> list[Finding]:
         detail = f"triton {version} breaks under numpy {numpy} in loops with tensor bounds"
         findings.append(Finding("triton interpreter", "broken", detail, "pip install 'numpy<2.4'"))
     else:
-        findings.append(Finding("triton interpreter", "ok", "TRITON_INTERPRET=1 checks numerics (not in bf16), never speed"))
+        findings.append(
+            Finding("triton interpreter", "ok", "TRITON_INTERPRET=1 checks numerics (not in bf16), never speed")
+        )
     return findings
 
 
 def _profilers() -> list[Finding]:
     path = shutil.which("ncu")
-    return [Finding("ncu", "ok", path)] if path else [Finding("ncu", "missing", "not on the PATH; only needed to import its reports")]
+    return (
+        [Finding("ncu", "ok", path)]
+        if path
+        else [Finding("ncu", "missing", "not on the PATH; only needed to import its reports")]
+    )
 
 
 def _back_ends(torch: dict[str, Any]) -> list[Finding]:
     if not torch:
-        return [Finding("measure on", "missing", "a kernel needs torch; command: experiments run without", "pip install torch")]
+        return [
+            Finding(
+                "measure on", "missing", "a kernel needs torch; command: experiments run without", "pip install torch"
+            )
+        ]
     cpu = Finding("measure on cpu", "ok", "torch kernels and commands, timed for real")
     if torch["gpus"]:
         return [Finding(f"measure on cuda:{index}", "ok", name) for index, name in enumerate(torch["gpus"])] + [cpu]
-    mend = "install a torch build for CUDA, on a machine with an NVIDIA GPU" if not torch["cuda"] else "check the driver with nvidia-smi"
+    mend = (
+        "install a torch build for CUDA, on a machine with an NVIDIA GPU"
+        if not torch["cuda"]
+        else "check the driver with nvidia-smi"
+    )
     return [Finding("measure on cuda", "missing", "torch sees no GPU", mend), cpu]
 
 

@@ -64,11 +64,17 @@ def enter(layout: Layout, request: EntryRequest, *, commit: bool) -> Entered:
 
 def _decision(log: Log, request: EntryRequest) -> Decision:
     campaign = choose_campaign(log.campaigns, request.campaign)
-    fields = {key: value for key, value in request.fields.items() if value not in (None, [], {}, ()) and key != "replaces"}
+    fields = {
+        key: value for key, value in request.fields.items() if value not in (None, [], {}, ()) and key != "replaces"
+    }
     previous = _previous(log, request, campaign)
     _check_references(log, request, campaign, fields)
     when = _when(request.day)
-    evidence = {"kind": "measured" if request.runs else request.evidence, "runs": _runs(log, request.runs), "source": request.source}
+    evidence = {
+        "kind": "measured" if request.runs else request.evidence,
+        "runs": _runs(log, request.runs),
+        "source": request.source,
+    }
     try:
         return Decision.model_validate(
             {
@@ -96,13 +102,20 @@ def _previous(log: Log, request: EntryRequest, campaign: str) -> Decision | None
     history = [each for each in same if each.name == name]
     if request.action == "propose":
         if history:
-            raise PerfplanError(f"{request.kind} {request.name!r} is in the log already", hint=f"`perfplan {request.kind} revise {request.name}` changes it")
+            raise PerfplanError(
+                f"{request.kind} {request.name!r} is in the log already",
+                hint=f"`perfplan {request.kind} revise {request.name}` changes it",
+            )
         return None
     if history:
         return history[-1]
-    if request.kind == "dead-end" and any(entry.name == name and entry.campaign == campaign for entry in dead_ends(log)):
+    if request.kind == "dead-end" and any(
+        entry.name == name and entry.campaign == campaign for entry in dead_ends(log)
+    ):
         return None  # that of a refuted run
-    raise PerfplanError(f"there is no {request.kind} {name!r} in {campaign}", hint=_close(name, (each.name for each in same)))
+    raise PerfplanError(
+        f"there is no {request.kind} {name!r} in {campaign}", hint=_close(name, (each.name for each in same))
+    )
 
 
 def _check_references(log: Log, request: EntryRequest, campaign: str, fields: Mapping[str, Any]) -> None:

@@ -11,7 +11,9 @@ class Exit(enum.IntEnum):
     """Exit codes of every command (DESIGN section 7)."""
 
     DONE = 0
-    FOUND = 1  # a check found something: stale plan, bad record, a match in `check`, an invalid run, no match in `query`
+    FOUND = (
+        1  # a check found something: stale plan, bad record, a match in `check`, an invalid run, no match in `query`
+    )
     USAGE = 2  # usage, or a bad spec
     DEAD_END = 3
     NUMERICS = 4

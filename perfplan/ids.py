@@ -36,8 +36,12 @@ def resolve(prefix: str, known: Iterable[str]) -> str:
     wanted = prefix.lower()
     matches = sorted({each for each in known if each.startswith(wanted) or (wanted and short(each).startswith(wanted))})
     if not matches:
-        raise NotFound(f"no run or decision has an id that starts with {prefix!r}", hint="`perfplan query` lists what there is")
+        raise NotFound(
+            f"no run or decision has an id that starts with {prefix!r}", hint="`perfplan query` lists what there is"
+        )
     if len(matches) > 1:
         shown = ", ".join(matches[:5])
-        raise PerfplanError(f"{prefix!r} is ambiguous: {shown}{' ...' if len(matches) > 5 else ''}", hint="give more characters")
+        raise PerfplanError(
+            f"{prefix!r} is ambiguous: {shown}{' ...' if len(matches) > 5 else ''}", hint="give more characters"
+        )
     return matches[0]

@@ -78,23 +78,27 @@ def overall(cells: Sequence[Cell]) -> Verdict:
     if wrong:
         return _invalid(wrong[0], "the numerics gate failed")
     if confirmed and (refuted or broken):
-        parts = [f"confirmed at {_at(confirmed)}"]
-        parts += [f"refuted at {_at(refuted)}"] if refuted else []
-        parts += [f"guard broken at {_at(broken)}"] if broken else []
-        return Verdict(outcome="mixed", subcode="guard-broken" if broken and not refuted else "", summary="; ".join(parts))
+        parts = [f"confirmed at {_at(confirmed, cells)}"]
+        parts += [f"refuted at {_at(refuted, cells)}"] if refuted else []
+        parts += [f"guard broken at {_at(broken, cells)}"] if broken else []
+        return Verdict(
+            outcome="mixed", subcode="guard-broken" if broken and not refuted else "", summary="; ".join(parts)
+        )
     void = [cell for cell in (*predicted, *guards) if cell.verdict.outcome == "invalid"]
     if void:
-        return _invalid(void[0], f"{void[0].validity.reason.replace('-', ' ')} at {_at(void)}")
+        return _invalid(void[0], f"{void[0].validity.reason.replace('-', ' ')} at {_at(void, cells)}")
     if by_outcome["inconclusive"]:
-        return Verdict(outcome="inconclusive", summary=_why_inconclusive(by_outcome["inconclusive"]))
+        return Verdict(outcome="inconclusive", summary=_why_inconclusive(by_outcome["inconclusive"], cells))
     if refuted:
         subcodes = {cell.verdict.subcode for cell in refuted}
         subcode = subcodes.pop() if len(subcodes) == 1 else ""
-        return Verdict(outcome="refuted", subcode=subcode, summary=f"refuted at {_at(refuted)}: {_span(refuted)}")
+        return Verdict(
+            outcome="refuted", subcode=subcode, summary=f"refuted at {_at(refuted, cells)}: {_span(refuted)}"
+        )
     unsure = [cell for cell in guards if cell.verdict.outcome == "inconclusive"]
     if unsure:
-        return Verdict(outcome="inconclusive", summary=f"the guard at {_at(unsure)} is not settled")
-    return Verdict(outcome="confirmed", summary=f"confirmed at {_at(confirmed)}: {_span(confirmed)}")
+        return Verdict(outcome="inconclusive", summary=f"the guard at {_at(unsure, cells)} is not settled")
+    return Verdict(outcome="confirmed", summary=f"confirmed at {_at(confirmed, cells)}: {_span(confirmed)}")
 
 
 def _place(spec: Spec, cell: Cell) -> Cell:
@@ -124,7 +128,9 @@ def _void_no_op(cell: Cell) -> Cell:
 
 def _settle(cells: Sequence[Cell]) -> list[Cell]:
     """Verdict of each cell, with Holm's correction over those that have a band and a valid effect."""
-    open_cells = [i for i, cell in enumerate(cells) if cell.band is not None and cell.validity.valid and cell.effect is not None]
+    open_cells = [
+        i for i, cell in enumerate(cells) if cell.band is not None and cell.validity.valid and cell.effect is not None
+    ]
     decisions = {i: _decide(cells[i]) for i in open_cells}
     accepted = dict(zip(open_cells, holm([decisions[i][1] for i in open_cells], ALPHA), strict=True))
     settled = []
@@ -147,7 +153,9 @@ def _decide(cell: Cell) -> tuple[Outcome, float]:
     """Which way the cell leans, and the p-value of deciding so: twice the greatest one-sided p against the band's edges."""
     assert cell.band is not None
     xs = log_ratios(cell)
-    below_low, above_low = (1.0, 0.0) if cell.band.low is None else signed_rank_p(xs, math.log1p(max(cell.band.low, -0.999999)))
+    below_low, above_low = (
+        (1.0, 0.0) if cell.band.low is None else signed_rank_p(xs, math.log1p(max(cell.band.low, -0.999999)))
+    )
     below_high, above_high = (0.0, 1.0) if cell.band.high is None else signed_rank_p(xs, math.log1p(cell.band.high))
     inside = min(1.0, 2 * max(above_low, below_high))
     outside = min(1.0, 2 * min(below_low, above_high))
@@ -179,7 +187,9 @@ def _inconclusive(cell: Cell, p_value: float) -> CellVerdict:
     needed = math.ceil(pairs * (half_width / distance) ** 2) if distance > 0 and math.isfinite(half_width) else None
     if needed is not None:
         needed = max(needed, pairs + 1)
-        needed = needed if needed <= 100 * pairs else None  # the effect lies on the edge of the band: more pairs won't settle it
+        needed = (
+            needed if needed <= 100 * pairs else None
+        )  # the effect lies on the edge of the band: more pairs won't settle it
     return CellVerdict(outcome="inconclusive", p_value=p_value, detectable=_detectable(cell), pairs_needed=needed)
 
 
@@ -210,15 +220,21 @@ def _invalid(cell: Cell, summary: str) -> Verdict:
     return Verdict(outcome="invalid", reason=cell.validity.reason, summary=summary + detail)
 
 
-def _why_inconclusive(cells: Sequence[Cell]) -> str:
+def _why_inconclusive(cells: Sequence[Cell], among: Sequence[Cell]) -> str:
     worst = max(cells, key=lambda cell: cell.verdict.detectable or 0.0)
     needed = worst.verdict.pairs_needed
-    more = f"about {needed} pairs would settle it" if needed else "the effect lies at the edge of the band, more pairs won't settle it"
-    return f"not settled at {_at(cells)}: detectable {percent(worst.verdict.detectable or 0.0).lstrip('+')}; {more}"
+    more = (
+        f"about {needed} pairs would settle it"
+        if needed
+        else "the effect lies at the edge of the band, more pairs won't settle it"
+    )
+    return (
+        f"not settled at {_at(cells, among)}: detectable {percent(worst.verdict.detectable or 0.0).lstrip('+')}; {more}"
+    )
 
 
-def _at(cells: Sequence[Cell]) -> str:
-    return points([cell.point for cell in cells])
+def _at(cells: Sequence[Cell], among: Sequence[Cell]) -> str:
+    return points([cell.point for cell in cells], [cell.point for cell in among])
 
 
 def _span(cells: Sequence[Cell]) -> str:

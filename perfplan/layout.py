@@ -65,4 +65,6 @@ def find_layout(start: Path | None = None) -> Layout:
     for parent in parents:
         if (parent / "plans").is_dir() and (parent / "experiments").is_dir():
             return Layout(parent)
-    raise PerfplanError(f"no perfplan repository at {here} or above", hint="run `git init` and `perfplan init` where your kernels are")
+    raise PerfplanError(
+        f"no perfplan repository at {here} or above", hint="run `git init` and `perfplan init` where your kernels are"
+    )

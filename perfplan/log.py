@@ -59,7 +59,9 @@ def load_log(layout: Layout) -> Log:
         shown = layout.relative(path)
         with _skipping(log):
             decision = read_decision(path, shown)
-            _expect(path.name.startswith(decision.id), shown, f"holds entry {decision.id}, not the one that its name says")
+            _expect(
+                path.name.startswith(decision.id), shown, f"holds entry {decision.id}, not the one that its name says"
+            )
             _expect(path.parent.parent.name == decision.campaign, shown, f"is an entry of campaign {decision.campaign}")
             log.decisions.append(decision)
             log.paths[decision.id] = shown

@@ -71,5 +71,9 @@ def _nvidia_smi() -> list[list[str]]:
         answer = subprocess.run(command, capture_output=True, text=True, timeout=10, check=False)
     except (OSError, subprocess.TimeoutExpired):
         return []
-    rows = [[cell.strip() for cell in line.split(",")] for line in answer.stdout.splitlines()] if answer.returncode == 0 else []
+    rows = (
+        [[cell.strip() for cell in line.split(",")] for line in answer.stdout.splitlines()]
+        if answer.returncode == 0
+        else []
+    )
     return [row for row in rows if len(row) == 4]

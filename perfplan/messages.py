@@ -11,11 +11,11 @@ import textwrap
 import unicodedata
 from collections.abc import Iterable
 
-from perfplan.cells import verdict_words
+from perfplan.cells import label, shared_axes, verdict_words
 from perfplan.models.campaign import Campaign
 from perfplan.models.decision import Decision
 from perfplan.models.record import Cell, Run
-from perfplan.units import interval, percent, point, points, seconds
+from perfplan.units import interval, percent, points, reading
 
 WIDTH = 72
 SHORTEST_TITLE = 12  # columns; less of a title says nothing
@@ -62,7 +62,10 @@ def clean(text: str, limit: int = MOST_TEXT) -> str:
 
 def _run_subject(run: Run, campaign: Campaign) -> str:
     head = f"{campaign.commit.type}({campaign.commit.scope or campaign.id}): #{clean(run.lever)}"
-    effect, where = effect_text(run), clean(points([cell.point for cell in run.predicted]))
+    effect, where = (
+        effect_text(run),
+        clean(points([cell.point for cell in run.predicted], [cell.point for cell in run.cells])),
+    )
     verdict = run.verdict.outcome + (f" ({run.verdict.reason})" if run.verdict.reason else "")
     short = f" - {verdict}" + (f": {effect}" if effect else "")
     full = short + (f" at {where}" if where else "")
@@ -88,10 +91,12 @@ def _cut(text: str, room: int) -> str:
 
 def _run_body(run: Run) -> list[list[str]]:
     hypothesis = [_labelled("Claim", run.hypothesis.claim), _labelled("Because", run.hypothesis.because)]
-    shown = [_cell(cell) for cell in run.cells[:MOST_CELLS]]
+    shown = [_cell(cell, run) for cell in run.cells[:MOST_CELLS]]
     if len(run.cells) > MOST_CELLS:
         shown.append(f"- and {len(run.cells) - MOST_CELLS} more points, in the record")
     notes = [_labelled("Measured on", f"{run.device.name} ({run.device.arch})")]
+    if len(run.cells) > 1 and shared_axes(run):
+        notes.append(_labelled("All at", shared_axes(run)))
     if run.verdict.summary:
         notes.append(_labelled("Verdict", run.verdict.summary))
     if run.verdict.reason:
@@ -107,10 +112,10 @@ def _run_body(run: Run) -> list[list[str]]:
     return [hypothesis, shown, notes]
 
 
-def _cell(cell: Cell) -> str:
+def _cell(cell: Cell, run: Run) -> str:
     parts = []
     if cell.baseline.median is not None and cell.candidate.median is not None:
-        parts.append(f"{_value(cell, cell.baseline.median)} -> {_value(cell, cell.candidate.median)}")
+        parts.append(f"{reading(cell.metric, cell.baseline.median)} -> {reading(cell.metric, cell.candidate.median)}")
     if cell.effect is not None:
         parts.append(interval(cell.effect))
     if cell.band is not None:
@@ -118,15 +123,11 @@ def _cell(cell: Cell) -> str:
     outcome = verdict_words(cell)
     if not cell.validity.valid:
         outcome += f" {cell.validity.detail}"
-    return _wrapped(f"- {clean(point(cell.point)) or 'all'}: {', '.join([*parts, clean(outcome, 300)])}")
-
-
-def _value(cell: Cell, value: float) -> str:
-    return seconds(value) if cell.metric == "time" else f"{value:.4g}"
+    return _wrapped(f"- {clean(label(cell, run)) or 'all'}: {', '.join([*parts, clean(outcome, 300)])}")
 
 
 def _run_trailers(run: Run) -> dict[str, str]:
-    effect, where = effect_text(run), points([cell.point for cell in run.predicted])
+    effect, where = effect_text(run), points([cell.point for cell in run.predicted], [cell.point for cell in run.cells])
     return {
         "Campaign": run.campaign,
         "Experiment": run.experiment,

@@ -61,7 +61,9 @@ def full_config(kernel: KernelInfo, config: Config) -> Config:
 def full_points(kernel: KernelInfo, spec: Spec) -> list[Point]:
     """The spec's operating points with the kernel's defaults for axes that it leaves out."""
     defaults = {name: axis.default for name, axis in kernel.axes.items() if axis.default is not None}
-    return [{**point, **{name: value for name, value in defaults.items() if name not in point}} for point in spec.cells()]
+    return [
+        {**point, **{name: value for name, value in defaults.items() if name not in point}} for point in spec.cells()
+    ]
 
 
 def cost(spec: Spec, points: Sequence[Point], memory_bytes: int | None = None) -> Cost:
@@ -82,7 +84,11 @@ def _axis_problems(spec_file: SpecFile, spec: Spec, kernel: KernelInfo) -> Itera
                 yield Problem(where, complaint, "")
     for name, axis in kernel.axes.items():
         if axis.default is None and name not in spec.points:
-            yield Problem(spec_file.locate("points"), f"lacks the axis {name!r} ({axis.type})", f"{kernel.entry} has no default for it")
+            yield Problem(
+                spec_file.locate("points"),
+                f"lacks the axis {name!r} ({axis.type})",
+                f"{kernel.entry} has no default for it",
+            )
 
 
 def _knob_problems(spec_file: SpecFile, spec: Spec, kernel: KernelInfo) -> Iterable[Problem]:

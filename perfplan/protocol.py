@@ -82,7 +82,10 @@ def read_axes(declared: Mapping[str, Any]) -> dict[str, Axis]:
             axes[name] = Axis(name=name, type=_type_name(name, declaration))
         elif isinstance(declaration, (list, tuple)):
             axes[name] = Axis(
-                name=name, type=_type_name(name, _common_type(name, declaration)), default=declaration[0], choices=tuple(declaration)
+                name=name,
+                type=_type_name(name, _common_type(name, declaration)),
+                default=declaration[0],
+                choices=tuple(declaration),
             )
         else:
             axes[name] = Axis(name=name, type=_type_name(name, type(declaration)), default=declaration)

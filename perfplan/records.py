@@ -37,7 +37,9 @@ def read_run(path: Path, shown: str | None = None) -> Run:
     except OSError as error:
         raise BadRecord(f"cannot be read: {error.strerror}", location=where) from None
     except UnicodeDecodeError as error:
-        raise BadRecord(f"is not UTF-8 text: {error.reason} at byte {error.start}", location=where, hint=_RESTORE) from None
+        raise BadRecord(
+            f"is not UTF-8 text: {error.reason} at byte {error.start}", location=where, hint=_RESTORE
+        ) from None
     except json.JSONDecodeError as error:
         at = Location(where.path, error.lineno)
         raise BadRecord(f"is not whole JSON ({error.msg}); was it cut short?", location=at, hint=_RESTORE) from None
@@ -54,11 +56,15 @@ def _read(data: Any, where: Location) -> Run:
         raise BadRecord("is not a run record: expected a JSON object", location=where, hint=_RESTORE)
     if data.get("schema_version") != 1:
         raise BadRecord(
-            f"has schema version {data.get('schema_version')!r}; this perfplan reads version 1", location=where, hint="upgrade perfplan"
+            f"has schema version {data.get('schema_version')!r}; this perfplan reads version 1",
+            location=where,
+            hint="upgrade perfplan",
         )
     stated = data.pop("checksum", None)
     if stated != checksum(data):
-        raise BadRecord("does not match its own checksum: it was changed after it was written", location=where, hint=_RESTORE)
+        raise BadRecord(
+            "does not match its own checksum: it was changed after it was written", location=where, hint=_RESTORE
+        )
     try:
         return Run.model_validate(data)
     except ValidationError as error:
@@ -81,4 +87,6 @@ def _dump(data: dict[str, Any]) -> str:
 def find_records(layout: Layout) -> list[Path]:
     """Every file that should be a record, sorted by id. Temporary files of a writer at work are not among them."""
     paths = layout.experiments.glob("*/*.json")
-    return sorted((path for path in paths if not path.name.startswith(".")), key=lambda path: (path.stem, path.parent.name))
+    return sorted(
+        (path for path in paths if not path.name.startswith(".")), key=lambda path: (path.stem, path.parent.name)
+    )

@@ -29,7 +29,9 @@ class StoppedByDeadEnd(PerfplanError):
     def __init__(self, matches: Sequence[deadends.Match]) -> None:
         self.matches = tuple(matches)
         entries = "\n".join(line for match in matches for line in deadends.describe(match))
-        super().__init__(f"this is a known dead end\n{entries}", hint="to run it all the same: --retread 'why it may work now'")
+        super().__init__(
+            f"this is a known dead end\n{entries}", hint="to run it all the same: --retread 'why it may work now'"
+        )
 
 
 @dataclass(frozen=True)
@@ -163,7 +165,15 @@ def _tolerance(prepared: Prepared) -> float:
     found = next((each for each in candidates if each is not None), None)
     if found is None:
         where = prepared.spec_file.locate("numerics", "max_rel_error")
-        raise BadInput([Problem(where, "no numerics tolerance is set", "give numerics.max_rel_error here, or `tolerance` in the kernel")])
+        raise BadInput(
+            [
+                Problem(
+                    where,
+                    "no numerics tolerance is set",
+                    "give numerics.max_rel_error here, or `tolerance` in the kernel",
+                )
+            ]
+        )
     return found
 
 

@@ -23,7 +23,16 @@ from perfplan.models.base import Point, Scalar
 Facts = Mapping[str, Scalar]
 Value = Literal["yes", "no", "unknown"]
 
-KNOWN_FACTS = ("device.kind", "device.arch", "device.name", "device.sm_count", "interconnect", "nodes", "model", "kernel")
+KNOWN_FACTS = (
+    "device.kind",
+    "device.arch",
+    "device.name",
+    "device.sm_count",
+    "interconnect",
+    "nodes",
+    "model",
+    "kernel",
+)
 KNOWN_PREFIXES = ("versions.", "knobs.", "device.")
 _AXIS = re.compile(r"^[A-Za-z_][A-Za-z0-9_-]*$")
 _COMPARISON = re.compile(r"^\s*(<=|>=|==|!=|~=|<|>)\s*(.+?)\s*$")
@@ -79,7 +88,9 @@ def covers(scope: Mapping[str, Any], facts: Facts, points: Sequence[Point]) -> A
         if found:
             because = dict.fromkeys(line for _, answer in found for line in answer.because)
             axes = [axis for axis in scope if axis in points[0]]
-            named = dict.fromkeys(", ".join(f"{axis}={point[axis]}" for axis in axes) for point, _ in found) if axes else {}
+            named = (
+                dict.fromkeys(", ".join(f"{axis}={point[axis]}" for axis in axes) for point, _ in found) if axes else {}
+            )
             return Answer(value, tuple(because)[:4], tuple(named) if value != "no" else ())
     raise AssertionError("unreachable")
 
@@ -94,7 +105,7 @@ def holds(condition: Any, value: Scalar) -> bool:
         return condition.casefold() == value.casefold()
     if isinstance(condition, str) != isinstance(value, str):
         return str(condition).casefold() == str(value).casefold()
-    return condition == value
+    return bool(condition == value)
 
 
 def scope_words(scope: Mapping[str, Any]) -> str:
@@ -126,7 +137,9 @@ def _is_fact(fact: str) -> bool:
         return True
     if fact.startswith(KNOWN_PREFIXES):
         return not fact.startswith("device.") and len(fact.partition(".")[2]) > 0
-    return bool(_AXIS.match(fact)) and not difflib.get_close_matches(fact, ("interconnect", "kernel", "model", "nodes"), n=1, cutoff=0.8)
+    return bool(_AXIS.match(fact)) and not difflib.get_close_matches(
+        fact, ("interconnect", "kernel", "model", "nodes"), n=1, cutoff=0.8
+    )
 
 
 def _check_condition(condition: Any, where: Location, reopening: bool) -> None:
@@ -137,7 +150,9 @@ def _check_condition(condition: Any, where: Location, reopening: bool) -> None:
     if isinstance(condition, str) and condition.lstrip()[:1] in ("<", ">", "=", "!", "~"):
         for part in condition.split(","):
             if not _COMPARISON.match(part):
-                raise PerfplanError(f"{part.strip()!r} is not a comparison", hint="write '>=64' or '>=60,<=96'", location=where)
+                raise PerfplanError(
+                    f"{part.strip()!r} is not a comparison", hint="write '>=64' or '>=60,<=96'", location=where
+                )
 
 
 def _compare(part: str, value: Scalar) -> bool:
@@ -178,7 +193,9 @@ def as_scope(words: Iterable[str]) -> dict[str, Any]:
     for word in words:
         match = re.match(r"^([A-Za-z_][\w.-]*?)\s*(<=|>=|==|!=|~=|<|>|=)\s*(.+)$", word)
         if match is None:
-            raise PerfplanError(f"{word!r} is not a condition", hint="write FACT=VALUE, such as device.arch=sm120 or 'batch>=64'")
+            raise PerfplanError(
+                f"{word!r} is not a condition", hint="write FACT=VALUE, such as device.arch=sm120 or 'batch>=64'"
+            )
         fact, sign, text = match[1], match[2], match[3].strip()
         if sign != "=":
             scope[fact] = f"{sign}{text}"

@@ -79,7 +79,9 @@ def _semantic_problems(spec: Spec, document: Document) -> Iterable[Problem]:
             yield Problem(document.locate("points", axis), "has no values", "give at least one")
         if len(set(map(repr, values))) < len(values):
             yield Problem(document.locate("points", axis), "names a value twice", "remove one")
-    single = "predicts" in document.data.get("hypothesis", {}) and isinstance(document.data["hypothesis"]["predicts"], dict)
+    single = "predicts" in document.data.get("hypothesis", {}) and isinstance(
+        document.data["hypothesis"]["predicts"], dict
+    )
     for index, prediction in enumerate(spec.hypothesis.predicts):
         where = ("hypothesis", "predicts") if single else ("hypothesis", "predicts", index)
         yield from _prediction_problems(spec, prediction, document, where)
@@ -89,19 +91,31 @@ def _semantic_problems(spec: Spec, document: Document) -> Iterable[Problem]:
     yield from _arm_problems(spec, document)
 
 
-def _prediction_problems(spec: Spec, prediction: Prediction, document: Document, where: tuple[str | int, ...]) -> Iterable[Problem]:
+def _prediction_problems(
+    spec: Spec, prediction: Prediction, document: Document, where: tuple[str | int, ...]
+) -> Iterable[Problem]:
     metrics = ["time", *(spec.command.metrics if spec.command else ())]
     if prediction.metric not in metrics:
-        yield Problem(document.locate(*where, "metric"), f"{prediction.metric!r} is not measured", f"possible here: {', '.join(metrics)}")
+        yield Problem(
+            document.locate(*where, "metric"),
+            f"{prediction.metric!r} is not measured",
+            f"possible here: {', '.join(metrics)}",
+        )
     for axis, values in prediction.at.items():
         if axis not in spec.points:
-            yield Problem(document.locate(*where, "at", axis), "is not an axis of `points`", f"axes: {', '.join(spec.points) or 'none'}")
+            yield Problem(
+                document.locate(*where, "at", axis),
+                "is not an axis of `points`",
+                f"axes: {', '.join(spec.points) or 'none'}",
+            )
             continue
         for value in values:
             if value not in spec.points[axis]:
                 measured = ", ".join(map(str, spec.points[axis]))
                 yield Problem(
-                    document.locate(*where, "at", axis), f"{axis}={value} is not measured", f"`points` has {axis}: {measured}"
+                    document.locate(*where, "at", axis),
+                    f"{axis}={value} is not measured",
+                    f"`points` has {axis}: {measured}",
                 )
 
 
@@ -112,8 +126,12 @@ def _overlaps(spec: Spec, document: Document) -> Iterable[Problem]:
         about = [owner for owner in owners if owner.applies(point)]
         if len(about) > 1:
             shown = ", ".join(f"{axis}={value}" for axis, value in point.items())
-            key: tuple[str, ...] = ("guards",) if any(owner in spec.guards for owner in about) else ("hypothesis", "predicts")
-            yield Problem(document.locate(*key), f"{shown} falls under two bands", "narrow `at` so that each point has one")
+            key: tuple[str, ...] = (
+                ("guards",) if any(owner in spec.guards for owner in about) else ("hypothesis", "predicts")
+            )
+            yield Problem(
+                document.locate(*key), f"{shown} falls under two bands", "narrow `at` so that each point has one"
+            )
             return
 
 

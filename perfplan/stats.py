@@ -18,7 +18,7 @@ _NORMAL = NormalDist()
 
 def hodges_lehmann(xs: Sequence[float]) -> float:
     """The median of all pairwise means (Walsh averages). Raises ValueError for no or non-finite values."""
-    return median(_walsh_averages(xs))
+    return float(median(_walsh_averages(xs)))
 
 
 def signed_rank_interval(xs: Sequence[float], confidence: float = 0.95) -> tuple[float, float]:
@@ -76,7 +76,7 @@ def _critical(n: int, tail: float) -> int:
         cumulative = 0
         for k, count in enumerate(counts):
             cumulative += count
-            if cumulative > tail * 2**n:
+            if cumulative > tail * (1 << n):
                 return k
     mean, sd = n * (n + 1) / 4, math.sqrt(n * (n + 1) * (2 * n + 1) / 24)
     return max(0, math.floor(mean + _NORMAL.inv_cdf(tail) * sd))
@@ -112,7 +112,7 @@ def _lower_tail(statistic: float, ranks: Sequence[float]) -> float:
     tied = len(set(ranks)) < n
     if n <= EXACT and not tied:
         counts = _null_counts(n)
-        return min(1.0, sum(counts[: math.floor(statistic) + 1]) / 2**n)
+        return min(1.0, sum(counts[: math.floor(statistic) + 1]) / (1 << n))
     mean = n * (n + 1) / 4
     sd = math.sqrt(sum(r * r for r in ranks) / 4)  # equals the textbook variance, ties included
     return min(1.0, _NORMAL.cdf((statistic + 0.5 - mean) / sd))

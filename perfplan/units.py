@@ -54,11 +54,11 @@ def varying(points: Sequence[Point]) -> list[str]:
     return [axis for axis in points[0] if len({repr(each.get(axis)) for each in points}) > 1]
 
 
-def points(values: Sequence[Point]) -> str:
-    """A set of points in few words: what varies as a list, what does not as a value: `batch=64,72,80`."""
+def points(values: Sequence[Point], among: Sequence[Point] = ()) -> str:
+    """A set of points in few words, by the axes on which they (or all of `among`) differ: `batch=64,72,80`."""
     if not values:
         return ""
-    axes = varying(values) or list(values[0])[:1]
+    axes = varying(among or values) or list(values[0])[:1]
     return ", ".join(f"{axis}={_listing(each.get(axis) for each in values)}" for axis in axes)
 
 

@@ -27,7 +27,15 @@ MAX_DEPTH = 50
 _INT = re.compile(r"^[-+]?[0-9]+$")
 _PREFIXED = {"0x": 16, "0o": 8}
 _FLOAT = re.compile(r"^[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?$")
-_SPECIAL = {"true": True, "false": False, "null": None, "~": None, "": None, ".inf": float("inf"), "-.inf": float("-inf")}
+_SPECIAL = {
+    "true": True,
+    "false": False,
+    "null": None,
+    "~": None,
+    "": None,
+    ".inf": float("inf"),
+    "-.inf": float("-inf"),
+}
 _CONTROL = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]")
 
 
@@ -63,7 +71,9 @@ def read_document(path: Path, shown: str) -> Document:
     except RecursionError:
         raise _problem(shown, 0, "is nested too deeply") from None
     if len(nodes) > 1:
-        raise _problem(shown, nodes[1].start_mark.line + 1, "a second document starts here", "one file holds one document")
+        raise _problem(
+            shown, nodes[1].start_mark.line + 1, "a second document starts here", "one file holds one document"
+        )
     if not nodes or nodes[0] is None:
         raise _problem(shown, 0, "is empty", "`perfplan new NAME` writes a template")
     if not isinstance(nodes[0], yaml.MappingNode):
@@ -121,7 +131,12 @@ def _decode(content: bytes, shown: str) -> str:
 def _refuse_markers(text: str, shown: str) -> None:
     for number, line in enumerate(text.splitlines(), 1):
         if line.startswith(("<<<<<<< ", ">>>>>>> ")) or line == "<<<<<<<":
-            raise _problem(shown, number, "a merge conflict is not resolved here", "choose a side and remove the <<<<<<<, =======, >>>>>>> lines")
+            raise _problem(
+                shown,
+                number,
+                "a merge conflict is not resolved here",
+                "choose a side and remove the <<<<<<<, =======, >>>>>>> lines",
+            )
 
 
 def _syntax_problem(error: yaml.MarkedYAMLError, text: str, shown: str) -> BadInput:
@@ -134,7 +149,12 @@ def _syntax_problem(error: yaml.MarkedYAMLError, text: str, shown: str) -> BadIn
     if "alias" in (error.problem or ""):
         return _problem(shown, line, "an alias (*name) is used", "write the value out")
     what = (error.problem or "is not YAML").replace("%", "the character %")
-    return _problem(shown, line, f"is not YAML: {what}", "check quotes, brackets and indentation; quote a value that starts with <, >, %, @ or *")
+    return _problem(
+        shown,
+        line,
+        f"is not YAML: {what}",
+        "check quotes, brackets and indentation; quote a value that starts with <, >, %, @ or *",
+    )
 
 
 def _problem(shown: str, line: int, message: str, hint: str = "") -> BadInput:
@@ -182,7 +202,9 @@ class _Reader:
                 continue
             key = str(key_node.value)
             if key in data:
-                self._say(line, (*path, key), f"stands twice, first on line {self.lines[(*path, key)]}", "keep one of them")
+                self._say(
+                    line, (*path, key), f"stands twice, first on line {self.lines[(*path, key)]}", "keep one of them"
+                )
                 continue
             self.lines[(*path, key)] = line
             data[key] = self.build(value_node, (*path, key))
@@ -194,7 +216,9 @@ class _Reader:
             self._refuse_tag(node, path, "tag:yaml.org,2002:str")
             return text
         if not node.tag.startswith("tag:yaml.org,2002:") or _explicit(node):
-            return self._say(node.start_mark.line + 1, path, f"the tag {node.tag!r} is not allowed", "write a plain value")
+            return self._say(
+                node.start_mark.line + 1, path, f"the tag {node.tag!r} is not allowed", "write a plain value"
+            )
         return _plain(text)
 
     def _refuse_tag(self, node: yaml.Node, path: KeyPath, expected: str) -> None:
@@ -234,7 +258,9 @@ def _problems(error: ValidationError, document: Document, model: type[BaseModel]
         if each["type"] == "extra_forbidden":
             key = str(each["loc"][-1])
             location = document.locate(*path[:-1], key) if path and path[-1] == key else document.locate(*path, key)
-            found.setdefault((*path, key), Problem(location, "unknown key", _suggest(key, _fields_at(model, path[:-1]))))
+            found.setdefault(
+                (*path, key), Problem(location, "unknown key", _suggest(key, _fields_at(model, path[:-1])))
+            )
         elif each["type"] == "missing":
             key = str(each["loc"][-1])
             place = Location(document.path, location.line, ".".join(map(str, (*path, key))))
@@ -257,7 +283,12 @@ def _fields_at(model: type[BaseModel], path: KeyPath) -> dict[str, str]:
     """Known keys (and what they are for) of the mapping at `path`."""
     current: Any = model
     for step in path:
-        if isinstance(step, str) and isinstance(current, type) and issubclass(current, BaseModel) and step in current.model_fields:
+        if (
+            isinstance(step, str)
+            and isinstance(current, type)
+            and issubclass(current, BaseModel)
+            and step in current.model_fields
+        ):
             current = _model_in(current.model_fields[step].annotation)
     if isinstance(current, type) and issubclass(current, BaseModel):
         return {name: info.description or "" for name, info in current.model_fields.items()}

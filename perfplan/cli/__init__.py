@@ -58,7 +58,9 @@ class LazyGroup(click.Group):
         with formatter.section("Commands"):
             formatter.write_dl([(name, help_line) for name, (_, _, help_line) in COMMANDS.items()])
 
-    def resolve_command(self, ctx: click.Context, args: list[str]) -> tuple[str | None, click.Command | None, list[str]]:
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
         name = args[0]
         if name not in COMMANDS:
             import difflib
@@ -68,9 +70,13 @@ class LazyGroup(click.Group):
         return super().resolve_command(ctx, args)
 
 
-@click.group(cls=LazyGroup, epilog=EXIT_CODES, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
+@click.group(
+    cls=LazyGroup, epilog=EXIT_CODES, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110}
+)
 @click.version_option(__version__, "--version", prog_name="perfplan", message="%(prog)s %(version)s")
-@click.option("-C", "directory", metavar="DIR", type=click.Path(exists=True, file_okay=False), help="Run as if started in DIR.")
+@click.option(
+    "-C", "directory", metavar="DIR", type=click.Path(exists=True, file_okay=False), help="Run as if started in DIR."
+)
 def main(directory: str | None) -> None:
     """The decision log of a GPU-kernel performance campaign, tied to git.
 

@@ -28,7 +28,11 @@ def print_answers(answers: Sequence[Found], matches: int) -> None:
 
 
 def _lines(found: Found) -> list[tuple[str, str]]:
-    lines = [("title", found.title)] if found.title.casefold() not in (found.name.casefold(), found.reason.casefold()) else []
+    lines = (
+        [("title", found.title)]
+        if found.title.casefold() not in (found.name.casefold(), found.reason.casefold())
+        else []
+    )
     lines.append(("why" if found.kind == "dead-end" else "says", found.reason))
     if found.scope_words:
         lines.append(("scope", found.scope_words))

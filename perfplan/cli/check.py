@@ -12,7 +12,9 @@ from perfplan.errors import Exit
 
 @click.command()
 @click.argument("specs", nargs=-1, required=True, type=click.Path(path_type=Path), metavar="SPEC...")
-@click.option("--device", default="auto", metavar="cuda:N|cpu", help="Device that the dead ends and the cost are about.")
+@click.option(
+    "--device", default="auto", metavar="cuda:N|cpu", help="Device that the dead ends and the cost are about."
+)
 @click.option("--no-kernel", is_flag=True, help="Don't load the kernel: only what the files say.")
 @click.option("--json", "as_json", is_flag=True, help="Print the findings as JSON on standard output.")
 def check(specs: tuple[Path, ...], device: str, no_kernel: bool, as_json: bool) -> int:

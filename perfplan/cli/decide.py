@@ -64,9 +64,16 @@ def _dead_end_options(command: Command) -> Command:
     options = (
         click.option("--technique", required=True, metavar="TEXT", help="What is not to be tried again."),
         click.option("--why", "reason", required=True, metavar="TEXT", help="The reason, best a mechanism."),
-        click.option("--scope", multiple=True, metavar="FACT=VALUE", help="Where it is dead: device.arch=sm120, 'batch>=64', versions.triton=~=3.6."),
+        click.option(
+            "--scope",
+            multiple=True,
+            metavar="FACT=VALUE",
+            help="Where it is dead: device.arch=sm120, 'batch>=64', versions.triton=~=3.6.",
+        ),
         click.option("--alias", "aliases", multiple=True, metavar="NAME", help="Another name of the technique."),
-        click.option("--reopen-when", multiple=True, metavar="FACT=VALUE", help="What would reopen it; several are alternatives."),
+        click.option(
+            "--reopen-when", multiple=True, metavar="FACT=VALUE", help="What would reopen it; several are alternatives."
+        ),
         click.option("--tried", type=click.IntRange(0), help="How many implementations were tried."),
         click.option("--kernel", metavar="FILE.py:CLASS", help="The kernel that it is about."),
         click.option("--knob", "knobs", multiple=True, metavar="KNOB=VALUE", help="A knob whose change is dead."),
@@ -148,11 +155,15 @@ def premise_add(**options: Any) -> int:
 
 @premise.command("revise")
 @_claim
-@click.option("--replaces", metavar="NAME", help="The premise that this one takes the place of, where it has another name.")
+@click.option(
+    "--replaces", metavar="NAME", help="The premise that this one takes the place of, where it has another name."
+)
 @_common
 def premise_revise(**options: Any) -> int:
     """Revise a premise: the new claim takes the place of the old one, which stays in the history."""
-    return _enter("premise", "revise", options, claim=options["claim"], because=options["because"], replaces=options["replaces"])
+    return _enter(
+        "premise", "revise", options, claim=options["claim"], because=options["because"], replaces=options["replaces"]
+    )
 
 
 @premise.command("refute")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from perfplan.cells import cell_rows
+from perfplan.cells import cell_rows, label, shared_axes
 from perfplan.log import Log
 from perfplan.models.dead_end import DeadEnd
 from perfplan.models.decision import Decision, Evidence
@@ -27,12 +27,17 @@ def _run(run: Run, log: Log) -> list[str]:
         f"because   {run.hypothesis.because}",
         f"campaign  {run.campaign}, lever {run.lever}",
     ]
-    lines += [f"kernel    {run.entry}", f"baseline  {point(run.baseline)}", f"candidate {point(run.candidate)}"] if run.entry else []
+    lines += (
+        [f"kernel    {run.entry}", f"baseline  {point(run.baseline)}", f"candidate {point(run.candidate)}"]
+        if run.entry
+        else []
+    )
+    lines += [f"all at    {shared_axes(run)}"] if shared_axes(run) else []
     lines += ["", *_table(run), ""]
     for cell in run.cells:
-        lines += [f"{point(cell.point)}: {note}" for note in cell.notes]
+        lines += [f"{label(cell, run)}: {note}" for note in cell.notes]
         if not cell.validity.valid:
-            lines.append(f"{point(cell.point)}: {cell.validity.reason}: {cell.validity.detail}")
+            lines.append(f"{label(cell, run)}: {cell.validity.reason}: {cell.validity.detail}")
     return [*lines, *_circumstances(run), f"record    {log.paths.get(run.id, '')}"]
 
 
@@ -54,13 +59,19 @@ def _circumstances(run: Run) -> list[str]:
         errors = [arm.error for cell in run.cells for arm in (cell.baseline, cell.candidate) if arm.error is not None]
         if errors:
             lines.append(f"numerics  worst {run.norm} error {max(errors):.3g}, allowed {run.max_rel_error:g}")
-    lines.append(f"device    {run.device.name} ({run.device.arch})" + (f", {run.device.sm_count} SMs" if run.device.sm_count else ""))
+    lines.append(
+        f"device    {run.device.name} ({run.device.arch})"
+        + (f", {run.device.sm_count} SMs" if run.device.sm_count else "")
+    )
     lines.append("software  " + ", ".join(f"{name} {version}" for name, version in run.software.items()))
     source = run.source
     state = " (dirty)" if source.dirty else ""
     commit = f"commit {source.commit}{state}" if source.commit else "in no commit"
     lines.append(f"sources   {commit}" + (", detached run" if source.detached else ""))
-    lines += [f"          {each.blob[:12]}  {each.path}{' (dirty)' if each.dirty else ''}" for each in (source.spec, *source.files)]
+    lines += [
+        f"          {each.blob[:12]}  {each.path}{' (dirty)' if each.dirty else ''}"
+        for each in (source.spec, *source.files)
+    ]
     if source.unknown:
         lines.append(f"unknown   {', '.join(source.unknown)}: not in the history when it was filed")
     if run.retread:

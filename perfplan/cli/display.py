@@ -6,7 +6,7 @@ import time
 from types import TracebackType
 from typing import Any, TextIO
 
-from perfplan.cells import cell_rows
+from perfplan.cells import cell_rows, label, shared_axes
 from perfplan.measure.job import Progress
 from perfplan.models.record import Run
 from perfplan.pipeline import Result
@@ -23,7 +23,7 @@ class Display:
         from rich.console import Console
 
         # a file or a pipe gets lines as long as they are; nobody scrolls sideways on a terminal
-        width = None if stream.isatty() else 160
+        width = None if stream.isatty() else 200
         self._console = Console(file=stream, highlight=False, width=width, soft_wrap=not stream.isatty())
         self._status: Any = None
         self._last_plain = 0.0
@@ -32,7 +32,9 @@ class Display:
     def __enter__(self) -> Display:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
         self._stop_status()
 
     def _phase(self, text: str) -> None:
@@ -68,11 +70,13 @@ class Display:
         self._stop_status()
         run = result.run
         self._console.print()
+        if shared_axes(run):
+            self._line(f"all at {shared_axes(run)}")
         self._console.print(_table(run))
         for cell in run.cells:
             if not cell.validity.valid:
-                self._line(f"  {point(cell.point)}: {cell.validity.reason.replace('-', ' ')}: {cell.validity.detail}")
-        for line in sorted({f"  {point(cell.point)}: {note}" for cell in run.cells for note in cell.notes}):
+                self._line(f"  {label(cell, run)}: {cell.validity.reason.replace('-', ' ')}: {cell.validity.detail}")
+        for line in sorted({f"  {label(cell, run)}: {note}" for cell in run.cells for note in cell.notes}):
             self._line(line)
         style = _STYLE[run.verdict.outcome]
         how = f" ({run.verdict.subcode or run.verdict.reason})" if run.verdict.subcode or run.verdict.reason else ""
@@ -105,7 +109,14 @@ def _table(run: Run) -> Any:
     from rich.table import Table
 
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, title=None)
-    for title, right in (("point", False), ("baseline", True), ("candidate", True), ("effect", True), ("predicted", False), ("verdict", False)):
+    for title, right in (
+        ("point", False),
+        ("baseline", True),
+        ("candidate", True),
+        ("effect", True),
+        ("predicted", False),
+        ("verdict", False),
+    ):
         table.add_column(title, justify="right" if right else "left", no_wrap=True)
     for row in cell_rows(run):
         table.add_row(*map(_escape, row))

@@ -26,7 +26,11 @@ def doctor(as_json: bool) -> int:
     findings = examine(Path.cwd())
     usable = any(each.name.startswith("measure on") and each.state == "ok" for each in findings)
     if as_json:
-        click.echo(json.dumps({"schema_version": 1, "usable": usable, "findings": [asdict(each) for each in findings]}, indent=1))
+        click.echo(
+            json.dumps(
+                {"schema_version": 1, "usable": usable, "findings": [asdict(each) for each in findings]}, indent=1
+            )
+        )
     else:
         for each in findings:
             colour, mark = _MARKS[each.state]

@@ -38,7 +38,9 @@ def run(arguments: list[str]) -> int:
         import traceback
 
         traceback.print_exc()
-        click.echo("\nThis is a bug in perfplan. Please report it with the lines above and the command that you ran.", err=True)
+        click.echo(
+            "\nThis is a bug in perfplan. Please report it with the lines above and the command that you ran.", err=True
+        )
         return 70  # EX_SOFTWARE: not one of the documented codes, so that a bug is never taken for a verdict
 
 

@@ -31,5 +31,7 @@ def init(campaign: str, no_commit: bool) -> int:
     if not no_commit:
         commit = repository.commit_paths(written, f"chore(perfplan): start campaign {campaign}\n")
         click.echo(f"commit  {commit[:12]}")
-    click.echo("\nNext:\n  perfplan run experiments/example.yaml\n  perfplan new NAME   # your own experiment", err=True)
+    click.echo(
+        "\nNext:\n  perfplan run experiments/example.yaml\n  perfplan new NAME   # your own experiment", err=True
+    )
     return Exit.DONE

@@ -12,7 +12,9 @@ from perfplan.errors import Exit
 @click.option("--from", "other", metavar="EXPERIMENT", help="Copy the spec of another experiment, comments and all.")
 @click.option("--campaign", metavar="NAME", help="Campaign of the experiment; the only one by default.")
 @click.option("--lever", metavar="NAME", help="Lever that it tests; NAME by default.")
-@click.option("--kernel", "entry", metavar="FILE.py:CLASS", help="Kernel to measure; its axes and knobs go into the comments.")
+@click.option(
+    "--kernel", "entry", metavar="FILE.py:CLASS", help="Kernel to measure; its axes and knobs go into the comments."
+)
 def new(name: str, other: str | None, campaign: str | None, lever: str | None, entry: str | None) -> int:
     """Write experiments/NAME.yaml, a commented spec, and print what the log already knows about its lever."""
     from perfplan.ask import known_about

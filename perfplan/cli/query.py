@@ -41,7 +41,11 @@ def query(
     if as_json:
         from perfplan.cli.answers import as_data
 
-        click.echo(json.dumps({"schema_version": 1, "matches": len(found), "answers": [as_data(each) for each in shown]}, indent=1))
+        click.echo(
+            json.dumps(
+                {"schema_version": 1, "matches": len(found), "answers": [as_data(each) for each in shown]}, indent=1
+            )
+        )
     else:
         from perfplan.cli.answers import print_answers
 

@@ -13,17 +13,34 @@ from perfplan.errors import Exit, PerfplanError
 
 @click.command()
 @click.argument("specs", nargs=-1, required=True, type=click.Path(path_type=Path), metavar="SPEC...")
-@click.option("--device", default="auto", metavar="cuda:N|cpu", help="Where to run; a GPU where there is one by default.")
+@click.option(
+    "--device", default="auto", metavar="cuda:N|cpu", help="Where to run; a GPU where there is one by default."
+)
 @click.option("--retread", metavar="WHY", help="Run a known dead end all the same; the reason goes into the record.")
-@click.option("--no-commit", is_flag=True, help="Write the record and the plan, but leave the commit to `perfplan commit`.")
+@click.option(
+    "--no-commit", is_flag=True, help="Write the record and the plan, but leave the commit to `perfplan commit`."
+)
 @click.option(
     "--detached", type=click.Path(path_type=Path, file_okay=False), metavar="DIR",
     help="Needs no git repository: write only the record, under DIR, for `perfplan record DIR` in the checkout.",
 )  # fmt: skip
-@click.option("--exit-code", "by_verdict", is_flag=True, help="Exit with 10, 11 or 12 for refuted, mixed or inconclusive.")
-@click.option("--json", "as_json", is_flag=True, help="Print the records as JSON on standard output; progress goes to standard error.")
+@click.option(
+    "--exit-code", "by_verdict", is_flag=True, help="Exit with 10, 11 or 12 for refuted, mixed or inconclusive."
+)
+@click.option(
+    "--json",
+    "as_json",
+    is_flag=True,
+    help="Print the records as JSON on standard output; progress goes to standard error.",
+)
 def run(
-    specs: tuple[Path, ...], device: str, retread: str | None, no_commit: bool, detached: Path | None, by_verdict: bool, as_json: bool
+    specs: tuple[Path, ...],
+    device: str,
+    retread: str | None,
+    no_commit: bool,
+    detached: Path | None,
+    by_verdict: bool,
+    as_json: bool,
 ) -> int:
     """Run experiments: preflight, measure, judge, record, rewrite the plan, commit.
 
@@ -38,7 +55,9 @@ def run(
 
     if retread is not None and not retread.strip():
         raise click.BadParameter("say why it may work now", param_hint="--retread")
-    request = Request(device=device, retread=retread, commit=not no_commit, detached=detached.absolute() if detached else None)
+    request = Request(
+        device=device, retread=retread, commit=not no_commit, detached=detached.absolute() if detached else None
+    )
     layout = find_layout(specs[0].absolute().parent)
     codes: list[int] = []
     results = []
@@ -59,6 +78,8 @@ def run(
             print_error(result.refused)
             codes.append(result.refused.exit_code)
     if as_json:
-        runs = [{"path": each.path, "commit": each.commit, "record": each.run.model_dump(mode="json")} for each in results]
+        runs = [
+            {"path": each.path, "commit": each.commit, "record": each.run.model_dump(mode="json")} for each in results
+        ]
         click.echo(json.dumps({"schema_version": 1, "runs": runs}, indent=1))
     return next((code for code in codes if code), Exit.DONE)

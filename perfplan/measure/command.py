@@ -35,8 +35,14 @@ def measure_command(job: Job, tell: Any) -> Measured:
         except PointFailed as failure:
             detail, _, tail = failure.detail.partition("\n")
             tails.append(tail)
-            cells.append(cell.model_copy(update={"validity": Validity(valid=False, reason=failure.reason, detail=detail)}))
-    files = [SourceFile(path=path, blob=file_blob(root / path)) for path in sorted(job.command.sources) if (root / path).is_file()]
+            cells.append(
+                cell.model_copy(update={"validity": Validity(valid=False, reason=failure.reason, detail=detail)})
+            )
+    files = [
+        SourceFile(path=path, blob=file_blob(root / path))
+        for path in sorted(job.command.sources)
+        if (root / path).is_file()
+    ]
     return Measured(cells=cells, files=files, log_tail="\n".join(filter(None, tails)))
 
 
@@ -124,7 +130,11 @@ def _read(metric: Metric, output: str, file: Path | None) -> float:
     assert metric.field is not None
     text = file.read_text(encoding="utf-8", errors="replace")
     try:
-        value = _from_csv(text, metric.field) if file.suffix == ".csv" else _from_json(text, metric.field, file.suffix == ".jsonl")
+        value = (
+            _from_csv(text, metric.field)
+            if file.suffix == ".csv"
+            else _from_json(text, metric.field, file.suffix == ".jsonl")
+        )
     except (ValueError, KeyError, IndexError, TypeError) as error:
         raise PointFailed("bad-kernel", f"{file.name}: no {metric.field}: {error}") from None
     return _number(value, f"{file.name}: {metric.field}")

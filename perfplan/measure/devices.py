@@ -36,7 +36,10 @@ def pick(asked: str) -> str:
         raise NoDevice(f"{asked!r} is not a device", "expected cpu, cuda or cuda:N")
     index = int(match[1] or 0)
     if not count:
-        raise NoDevice(f"{asked}: torch sees no NVIDIA GPU here", "`perfplan doctor` says what is missing; --device cpu runs on the CPU")
+        raise NoDevice(
+            f"{asked}: torch sees no NVIDIA GPU here",
+            "`perfplan doctor` says what is missing; --device cpu runs on the CPU",
+        )
     if index >= count:
         raise NoDevice(f"{asked}: there are {count} GPUs, cuda:0 to cuda:{count - 1}", "choose one of them")
     return f"cuda:{index}"
@@ -89,7 +92,12 @@ def _gpu(index: int) -> Device:
 def _cpu() -> Device:
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") if hasattr(os, "sysconf") else None
     return Device(
-        kind="cpu", name=cpu_name(), arch=platform.machine(), memory_bytes=memory, llc_bytes=_llc_bytes(), facts=_cpu_facts()
+        kind="cpu",
+        name=cpu_name(),
+        arch=platform.machine(),
+        memory_bytes=memory,
+        llc_bytes=_llc_bytes(),
+        facts=_cpu_facts(),
     )
 
 
@@ -122,5 +130,3 @@ def _nvml(query: str) -> str:
     except Exception:  # the library is missing or broken in ways of its own; the record then lacks the driver
         return ""
     return answer.decode() if isinstance(answer, bytes) else str(answer)
-
-

@@ -30,19 +30,31 @@ def load(root: Path, entry: str) -> Any:
     if not path.is_relative_to(root.resolve()):
         raise BadKernel("lies outside of the repository", "an entry is a path from the root", relative)
     if not path.is_file():
-        near = difflib.get_close_matches(relative, [each.relative_to(root).as_posix() for each in path.parent.glob("*.py")] if path.parent.is_dir() else [], n=1)
-        raise BadKernel("there is no such file", f"did you mean {near[0]}?" if near else "check kernel.entry in the spec", relative)
+        near = difflib.get_close_matches(
+            relative,
+            [each.relative_to(root).as_posix() for each in path.parent.glob("*.py")] if path.parent.is_dir() else [],
+            n=1,
+        )
+        raise BadKernel(
+            "there is no such file", f"did you mean {near[0]}?" if near else "check kernel.entry in the spec", relative
+        )
     module = _import(root, path, relative)
     kernel_class = getattr(module, name, None)
     if not inspect.isclass(kernel_class):
-        classes = [each for each, value in vars(module).items() if inspect.isclass(value) and value.__module__ == module.__name__]
+        classes = [
+            each
+            for each, value in vars(module).items()
+            if inspect.isclass(value) and value.__module__ == module.__name__
+        ]
         near = difflib.get_close_matches(name, classes, n=1)
         hint = f"did you mean {near[0]}?" if near else f"classes there: {', '.join(classes) or 'none'}"
         raise BadKernel(f"has no class {name}", hint, relative)
     try:
         return kernel_class()
     except Exception as error:
-        raise BadKernel(f"{name}() raised {describe_error(error, root)}", "a kernel is made without arguments", relative) from error
+        raise BadKernel(
+            f"{name}() raised {describe_error(error, root)}", "a kernel is made without arguments", relative
+        ) from error
 
 
 def describe(kernel: Any, entry: str) -> KernelInfo:
@@ -51,7 +63,11 @@ def describe(kernel: Any, entry: str) -> KernelInfo:
     missing = [name for name in REQUIRED_METHODS if not callable(getattr(kernel, name, None))]
     missing += [name for name in ("axes", "knobs") if not hasattr(kernel, name)]
     if missing:
-        raise BadKernel(f"{type(kernel).__name__} lacks {', '.join(missing)}", "docs/kernel-protocol.md shows what a kernel needs", path)
+        raise BadKernel(
+            f"{type(kernel).__name__} lacks {', '.join(missing)}",
+            "docs/kernel-protocol.md shows what a kernel needs",
+            path,
+        )
     try:
         return KernelInfo(
             entry=entry,
@@ -62,7 +78,9 @@ def describe(kernel: Any, entry: str) -> KernelInfo:
             optional=tuple(name for name in OPTIONAL_METHODS if callable(getattr(kernel, name, None))),
         )
     except (ValueError, AttributeError, TypeError) as error:
-        raise BadKernel(f"declares its axes or knobs wrongly: {error}", "docs/kernel-protocol.md shows the forms", path) from error
+        raise BadKernel(
+            f"declares its axes or knobs wrongly: {error}", "docs/kernel-protocol.md shows the forms", path
+        ) from error
 
 
 def describe_error(error: BaseException, root: Path) -> str:
@@ -75,7 +93,12 @@ def describe_error(error: BaseException, root: Path) -> str:
 def _innermost(error: BaseException, root: Path) -> tuple[str, int] | None:
     for frame in reversed(traceback.extract_tb(error.__traceback__)):
         path = Path(frame.filename)
-        if path.is_absolute() and path.is_relative_to(root) and "site-packages" not in path.parts and "perfplan" not in path.parts[-3:]:
+        if (
+            path.is_absolute()
+            and path.is_relative_to(root)
+            and "site-packages" not in path.parts
+            and "perfplan" not in path.parts[-3:]
+        ):
             return path.relative_to(root).as_posix(), frame.lineno or 0
     return None
 
@@ -96,7 +119,9 @@ def _import(root: Path, path: Path, relative: str) -> ModuleType:
         raise BadKernel(f"is not valid Python: {error.msg}", "", relative, error.lineno or 0) from error
     except ModuleNotFoundError as error:
         place = _innermost(error, root)
-        raise BadKernel(f"cannot be imported: {error}", f"pip install {error.name}" if error.name else "", *(place or (relative, 0))) from error
+        raise BadKernel(
+            f"cannot be imported: {error}", f"pip install {error.name}" if error.name else "", *(place or (relative, 0))
+        ) from error
     except BaseException as error:
         place = _innermost(error, root)
         raise BadKernel(f"raised on import: {type(error).__name__}: {error}", "", *(place or (relative, 0))) from error

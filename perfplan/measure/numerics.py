@@ -12,7 +12,9 @@ from perfplan.models.base import Config, Point
 POISON = -1.2345e3  # a finite pattern beside NaN: an output of NaN could be right, and NaN poison would hide it
 
 
-def check_arm(kernel: Any, point: Point, config: Config, inputs: Mapping[str, Any], expected: Mapping[str, Any], device: str) -> float:
+def check_arm(
+    kernel: Any, point: Point, config: Config, inputs: Mapping[str, Any], expected: Mapping[str, Any], device: str
+) -> float:
     """Relative L2 error of one arm, the worst over its outputs. Raises PointFailed for what no tolerance forgives."""
     import torch
 
@@ -49,7 +51,11 @@ def allocate(kernel: Any, point: Point, device: str, poison: float = 0.0) -> dic
     filled = {}
     for name, shape, dtype in items:
         value: Any = poison if dtype.is_floating_point or dtype.is_complex else -86
-        filled[name] = torch.full(shape, value, dtype=dtype, device=device) if dtype is not torch.bool else torch.zeros(shape, dtype=dtype, device=device)
+        filled[name] = (
+            torch.full(shape, value, dtype=dtype, device=device)
+            if dtype is not torch.bool
+            else torch.zeros(shape, dtype=dtype, device=device)
+        )
     return filled
 
 
@@ -65,7 +71,9 @@ def reference(kernel: Any, point: Point, inputs: Mapping[str, Any]) -> Mapping[s
     for name, tensor in expected.items():
         shape = tuple(declared[name][0])
         if tuple(tensor.shape) != shape:
-            raise PointFailed("bad-kernel", f"{name}: reference() has shape {tuple(tensor.shape)}, outputs() declares {shape}")
+            raise PointFailed(
+                "bad-kernel", f"{name}: reference() has shape {tuple(tensor.shape)}, outputs() declares {shape}"
+            )
         if tensor.dtype.is_floating_point and tensor.dtype != torch.float64:
             raise PointFailed("bad-kernel", f"{name}: reference() is {tensor.dtype}, it must be float64")
     return expected
@@ -81,7 +89,9 @@ def _error(name: str, first: Any, second: Any, expected: Mapping[str, Any]) -> f
 
     want = expected[name]
     got, again = first.to(want.device).double(), second.to(want.device).double()
-    never_written = first.isnan() & (second == torch.tensor(POISON, dtype=second.dtype)) if first.is_floating_point() else None
+    never_written = (
+        first.isnan() & (second == torch.tensor(POISON, dtype=second.dtype)) if first.is_floating_point() else None
+    )
     if never_written is not None and bool(never_written.any()):
         count = int(never_written.sum())
         raise PointFailed("numerics", f"{name}: {count:,} of {first.numel():,} elements were never written")

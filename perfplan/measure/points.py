@@ -56,7 +56,16 @@ def measure_point(bench: Bench, index: int) -> Cell:
 def sticky(error: BaseException) -> bool:
     """Whether the CUDA context is lost with this error, and with it the process."""
     text = str(error)
-    return any(words in text for words in ("illegal memory access", "device-side assert", "unspecified launch failure", "misaligned address", "illegal instruction"))
+    return any(
+        words in text
+        for words in (
+            "illegal memory access",
+            "device-side assert",
+            "unspecified launch failure",
+            "misaligned address",
+            "illegal instruction",
+        )
+    )
 
 
 def _explain(error: Exception, root: Path) -> tuple[Any, str]:
@@ -80,7 +89,9 @@ def _measure(bench: Bench, point: Point, half_width: float, cell: Cell) -> Cell:
     cell = cell.model_copy(update={"bytes": work.get("bytes"), "flops": work.get("flops"), "notes": notes})
     errors = _gate(bench, point, arms)
     if os.environ.get("TRITON_INTERPRET") == "1" and "triton" in sys.modules:
-        raise PointFailed("no-performance", "Triton's interpreter is on (TRITON_INTERPRET=1): numerics passed, nothing was timed")
+        raise PointFailed(
+            "no-performance", "Triton's interpreter is on (TRITON_INTERPRET=1): numerics passed, nothing was timed"
+        )
     timed = _Timed(bench, point, arms, work)
     seed = hash_seed(point)
     bench.tell(Progress(point=point, stage="A/A"))
@@ -89,7 +100,9 @@ def _measure(bench: Bench, point: Point, half_width: float, cell: Cell) -> Cell:
     def look(pairs: int, estimate: float, low: float, high: float) -> None:
         bench.tell(Progress(point=point, stage="A/B", pairs=pairs, estimate=estimate, low=low, high=high))
 
-    pairs = rounds.sample_pairs(timed.baseline.sample, timed.candidate.sample, bench.job.measure, half_width, seed, look)
+    pairs = rounds.sample_pairs(
+        timed.baseline.sample, timed.candidate.sample, bench.job.measure, half_width, seed, look
+    )
     grids = [_optional(bench.kernel, "grid", point, config, facts(bench.device)) for config in arms]
     samples = (pairs.baseline, pairs.candidate)
     made = [
@@ -112,7 +125,13 @@ def _measure(bench: Bench, point: Point, half_width: float, cell: Cell) -> Cell:
 
 def facts(device: Device) -> dict[str, Any]:
     """What a kernel's resolve and grid are told of the device."""
-    return {"kind": device.kind, "name": device.name, "arch": device.arch, "sm_count": device.sm_count, "shared_memory_per_cta": device.shared_memory_per_cta}
+    return {
+        "kind": device.kind,
+        "name": device.name,
+        "arch": device.arch,
+        "sm_count": device.sm_count,
+        "shared_memory_per_cta": device.shared_memory_per_cta,
+    }
 
 
 def hash_seed(point: Point) -> int:
@@ -166,7 +185,9 @@ class _Timed:
         stored = _bytes(first) + _bytes(outputs)
         touched = min(stored, work["bytes"]) if work.get("bytes") else stored
         mode = bench.job.measure.cache
-        count = rotation.sets_needed(touched, stored + 2 * _bytes(outputs), bench.device.llc_bytes, _budget(bench), mode)
+        count = rotation.sets_needed(
+            touched, stored + 2 * _bytes(outputs), bench.device.llc_bytes, _budget(bench), mode
+        )
         self.cache: Cache = rotation.cache_state(count, touched, bench.device.llc_bytes, mode)
         sets = [first, *(kernel.inputs(point, seed, device) for seed in range(1, count))]
 

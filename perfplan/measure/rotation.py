@@ -27,7 +27,7 @@ def cache_state(sets: int, touched_by_one: int, llc_bytes: int | None, mode: str
     """What the record says of the cache: cold only where the bytes prove it."""
     total = sets * touched_by_one
     state: Literal["cold", "warm", "rotating"] = "rotating"
-    if mode == "warm" or sets == 1 and (llc_bytes is None or total < COLD_FACTOR * llc_bytes):
+    if mode == "warm" or (sets == 1 and (llc_bytes is None or total < COLD_FACTOR * llc_bytes)):
         state = "warm"
     elif llc_bytes is not None and total >= COLD_FACTOR * llc_bytes:
         state = "cold"

@@ -38,7 +38,9 @@ def block(baseline: Sample, candidate: Sample, pairs: Pairs, candidate_first: bo
     pairs.candidate += [b1, b2]
 
 
-def sample_pairs(baseline: Sample, candidate: Sample, measure: Measure, half_width: float, seed: int, look: Look) -> Pairs:
+def sample_pairs(
+    baseline: Sample, candidate: Sample, measure: Measure, half_width: float, seed: int, look: Look
+) -> Pairs:
     """Sample until the interval's half-width is at most `half_width`, or the budget of pairs or seconds is spent.
 
     The rule looks at precision alone, never at what the estimate says, so that looking does not make false verdicts.

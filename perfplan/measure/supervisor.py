@@ -51,7 +51,9 @@ class Worker:
     def __enter__(self) -> Worker:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
         self._stop()
 
     def describe(self, entry: str | None, device: str) -> Described:
@@ -70,7 +72,9 @@ class Worker:
                     raise _as_error(Failure.model_validate(event["value"]))
         except _Died as died:
             where = Location(entry.partition(":")[0]) if entry else None
-            raise WorkerCrashed(f"the process that loads the kernel {died.detail}", hint=self.log_tail(), location=where) from None
+            raise WorkerCrashed(
+                f"the process that loads the kernel {died.detail}", hint=self.log_tail(), location=where
+            ) from None
 
     def memory(self, entry: str, points: list[Point]) -> int | None:
         """Bytes of one input set at the largest of the points, where the kernel has a `memory` method and answers."""
@@ -101,9 +105,15 @@ class Worker:
         if not all(cell.validity.valid for cell in cells.values()):
             tails.append(self.log_tail())
         tail = "\n".join(dict.fromkeys(each for each in tails if each))
-        return Measured(cells=[cells[i] for i in range(len(job.points))], files=sorted(files.values(), key=lambda f: f.path), log_tail=tail)
+        return Measured(
+            cells=[cells[i] for i in range(len(job.points))],
+            files=sorted(files.values(), key=lambda f: f.path),
+            log_tail=tail,
+        )
 
-    def _measure(self, job: Job, only: list[int], cells: dict[int, Cell], files: dict[str, SourceFile], tell: Tell) -> None:
+    def _measure(
+        self, job: Job, only: list[int], cells: dict[int, Cell], files: dict[str, SourceFile], tell: Tell
+    ) -> None:
         self._send({"op": "measure", "job": job.model_dump(mode="json"), "only": only})
         while True:
             event = self._receive(job.measure.timeout)

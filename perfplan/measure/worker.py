@@ -116,7 +116,9 @@ def main() -> None:
             else:
                 session.measure(Job.model_validate(request["job"]), request["only"])
         except kernels.BadKernel as error:
-            channel.send("failed", Failure(kind="input", message=str(error), hint=error.hint, path=error.path, line=error.line))
+            channel.send(
+                "failed", Failure(kind="input", message=str(error), hint=error.hint, path=error.path, line=error.line)
+            )
         except devices.NoDevice as error:
             channel.send("failed", Failure(kind="environment", message=str(error), hint=error.hint))
         except ModuleNotFoundError as error:

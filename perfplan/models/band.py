@@ -39,7 +39,9 @@ class Band(Model):
         if self.low is None and self.high is None:
             raise ValueError(EXPECTED)
         if self.low is not None and self.high is not None and self.low > self.high:
-            raise ValueError(f"the lower bound {self.low:+.4g} is above the upper bound {self.high:+.4g}; write the smaller first")
+            raise ValueError(
+                f"the lower bound {self.low:+.4g} is above the upper bound {self.high:+.4g}; write the smaller first"
+            )
         if self.low is not None and self.low <= -1 and self.high is not None and self.high <= -1:
             raise ValueError("a change of -100% or less is not possible")
         return self

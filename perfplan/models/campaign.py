@@ -41,8 +41,10 @@ class Campaign(Model):
     operating_range: dict[str, list[Scalar]] = Field(
         default_factory=dict, description="axis -> [from, to], the range that the campaign is about"
     )
-    max_rel_error: float | None = Field(None, gt=0, description="numerics tolerance where neither spec nor kernel has one")
-    commit: CommitStyle = Field(default_factory=CommitStyle)  # type: ignore[arg-type]
+    max_rel_error: float | None = Field(
+        None, gt=0, description="numerics tolerance where neither spec nor kernel has one"
+    )
+    commit: CommitStyle = Field(default_factory=CommitStyle)
     plan: FileName | None = Field(None, description="file name of the plan; <ID>_PERF_PLAN.md by default")
     template: str | None = Field(None, description="a Jinja2 template of your own, relative to the root")
 

@@ -44,9 +44,11 @@ class Decision(Model):
     campaign: Slug
     kind: Kind
     action: Action
-    name: Slug = Field(description="what the entry is about; later entries of the same kind and name continue its history")
+    name: Slug = Field(
+        description="what the entry is about; later entries of the same kind and name continue its history"
+    )
     date: str = Field(description="UTC, ISO 8601", pattern=r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ$")
-    evidence: Evidence = Field(default_factory=Evidence)  # type: ignore[arg-type]
+    evidence: Evidence = Field(default_factory=Evidence)
     supersedes: str | None = Field(None, description="id of the entry that this one takes the place of")
     note: Text | None = Field(None, description="why this entry was made")
 
@@ -68,7 +70,9 @@ class Decision(Model):
     @model_validator(mode="after")
     def _fits_its_kind(self) -> Decision:
         if self.action not in ACTIONS[self.kind]:
-            raise ValueError(f"a {self.kind} cannot be '{self.action}'; expected one of {', '.join(ACTIONS[self.kind])}")
+            raise ValueError(
+                f"a {self.kind} cannot be '{self.action}'; expected one of {', '.join(ACTIONS[self.kind])}"
+            )
         opening = self.action in ("propose", "revise")
         if opening and self.kind in ("premise", "lever") and not self.claim:
             raise ValueError(f"a {self.kind} needs a claim")

@@ -6,11 +6,7 @@ from typing import Literal
 
 from perfplan.models.base import Model, Scalar
 
-
-
 TypeName = Literal["int", "float", "str", "bool"]
-
-
 
 
 class Axis(Model):

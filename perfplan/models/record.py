@@ -16,9 +16,7 @@ from perfplan.models.decision import EvidenceClass
 from perfplan.models.spec import Condition, Hypothesis
 
 Outcome = Literal["confirmed", "refuted", "mixed", "inconclusive", "invalid"]
-Subcode = Literal[
-    "", "wrong-sign", "no-effect", "smaller-than-predicted", "larger-than-predicted", "guard-broken"
-]
+Subcode = Literal["", "wrong-sign", "no-effect", "smaller-than-predicted", "larger-than-predicted", "guard-broken"]
 Reason = Literal[
     "",
     "noisy",  # the A/A arm shows an effect
@@ -57,7 +55,9 @@ class Arm(Model):
     config: Config = Field(default_factory=dict)  # resolved: policies turned into numbers
     median: float | None = None
     samples: list[float] = Field(default_factory=list)
-    error: float | None = None  # relative L2 error against the float64 reference, the worst of the seeds; None: not checked
+    error: float | None = (
+        None  # relative L2 error against the float64 reference, the worst of the seeds; None: not checked
+    )
     grid: int | None = None  # CTAs of the main kernel
 
 
@@ -76,13 +76,17 @@ class CellVerdict(Model):
     subcode: Subcode = ""
     p_value: float | None = None  # of the decision, before the correction for the number of cells
     detectable: float | None = None  # inconclusive: least relative effect that this precision could have settled
-    pairs_needed: int | None = None  # inconclusive: pairs that would settle it at the seen spread; None where more pairs won't
+    pairs_needed: int | None = (
+        None  # inconclusive: pairs that would settle it at the seen spread; None where more pairs won't
+    )
 
 
 class Cache(Model):
     """State of the last-level cache at each timed call."""
 
-    mode: Literal["cold", "warm", "rotating"] = "rotating"  # cold: touched >= 2x the cache; rotating: less; warm: one set
+    mode: Literal["cold", "warm", "rotating"] = (
+        "rotating"  # cold: touched >= 2x the cache; rotating: less; warm: one set
+    )
     sets: int = 1
     bytes_touched: int = 0  # of all input sets together, between two uses of the same set
     llc_bytes: int | None = None
@@ -135,7 +139,9 @@ class Source(Model):
     dirty: bool = False
     diff: str | None = None  # of the dirty source files, against the commit; shortened above 64 KiB
     detached: bool = False  # ran without a repository, filed later
-    unknown: list[str] = Field(default_factory=list)  # detached: paths whose blobs were not in the history when it was filed
+    unknown: list[str] = Field(
+        default_factory=list
+    )  # detached: paths whose blobs were not in the history when it was filed
 
 
 class Device(Model):
@@ -179,7 +185,9 @@ class Run(Model):
     candidate: dict[str, Any] = Field(default_factory=dict)
     changed: dict[str, Any] = Field(default_factory=dict)  # what the candidate sets otherwise
     device: Device
-    software: dict[str, str] = Field(default_factory=dict)  # name -> version: python, perfplan, torch, triton, cuda, driver
+    software: dict[str, str] = Field(
+        default_factory=dict
+    )  # name -> version: python, perfplan, torch, triton, cuda, driver
     facts: dict[str, Any] = Field(default_factory=dict)  # the campaign's facts at the time: model, interconnect
     source: Source
     design: str = "abba"

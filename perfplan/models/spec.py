@@ -21,7 +21,9 @@ class Prediction(Model):
 
     metric: str = Field("time", description="what is measured; a kernel has 'time' (seconds, less is better)")
     change: Band = Field(description="the band: [-25%, -15%], '<= -5%', '>= +3%' or 'within 1%'")
-    at: dict[str, list[Scalar]] = Field(default_factory=dict, description="axis -> values; an axis left out means all its values")
+    at: dict[str, list[Scalar]] = Field(
+        default_factory=dict, description="axis -> values; an axis left out means all its values"
+    )
 
     @field_validator("at", mode="before", json_schema_input_type=dict[str, list[Scalar] | Scalar])
     @classmethod
@@ -51,7 +53,9 @@ class Hypothesis(Model):
 class KernelArms(Model):
     """The kernel and the two configurations that are compared."""
 
-    entry: str = Field(description="path/to/file.py:ClassName, from the repository's root", pattern=r"^[^:]+\.py:[A-Za-z_]\w*$")
+    entry: str = Field(
+        description="path/to/file.py:ClassName, from the repository's root", pattern=r"^[^:]+\.py:[A-Za-z_]\w*$"
+    )
     baseline: Config = Field(default_factory=dict, description="knob -> value; the kernel's defaults fill the rest")
     candidate: Config = Field(min_length=1, description="knob -> value; what is left out is the baseline's")
 
@@ -59,7 +63,9 @@ class KernelArms(Model):
 class CommandArm(Model):
     """One arm of a command experiment."""
 
-    argv: list[str] = Field(min_length=1, description="program and arguments; {axis} stands for the operating point's value")
+    argv: list[str] = Field(
+        min_length=1, description="program and arguments; {axis} stands for the operating point's value"
+    )
     env: dict[str, str] = Field(default_factory=dict, description="environment variables added for this arm")
 
 
@@ -68,9 +74,13 @@ class Metric(Model):
 
     unit: str = Field(description="e.g. s, ms, tok/s, GB/s")
     better: str = Field("less", pattern="^(less|more)$", description="which way is better: less or more")
-    pattern: str | None = Field(None, description="regular expression with one group, searched in stdout; the last match counts")
+    pattern: str | None = Field(
+        None, description="regular expression with one group, searched in stdout; the last match counts"
+    )
     file: str | None = Field(None, description="JSON, JSONL or CSV file that the command writes, relative to the root")
-    field: str | None = Field(None, description="dotted path (JSON) or column (CSV) of the value; the last line or row counts")
+    field: str | None = Field(
+        None, description="dotted path (JSON) or column (CSV) of the value; the last line or row counts"
+    )
 
     @model_validator(mode="after")
     def _one_source(self) -> Metric:
@@ -86,8 +96,12 @@ class CommandArms(Model):
 
     baseline: CommandArm
     candidate: CommandArm
-    metrics: dict[str, Metric] = Field(default_factory=dict, description="name -> source; 'time' (wall seconds) is always there")
-    sources: list[str] = Field(default_factory=list, description="files of the repository that the command runs; their blobs are recorded")
+    metrics: dict[str, Metric] = Field(
+        default_factory=dict, description="name -> source; 'time' (wall seconds) is always there"
+    )
+    sources: list[str] = Field(
+        default_factory=list, description="files of the repository that the command runs; their blobs are recorded"
+    )
 
 
 class Guard(Prediction):
@@ -97,7 +111,9 @@ class Guard(Prediction):
 class Numerics(Model):
     """The numerics gate."""
 
-    max_rel_error: float | None = Field(None, gt=0, description="||out - ref|| / ||ref|| allowed; the kernel's own tolerance by default")
+    max_rel_error: float | None = Field(
+        None, gt=0, description="||out - ref|| / ||ref|| allowed; the kernel's own tolerance by default"
+    )
     seeds: int = Field(2, ge=1, le=20, description="fresh inputs to check at each operating point")
 
 
@@ -107,10 +123,16 @@ class Measure(Model):
     min_pairs: int = Field(10, ge=8, le=1000, description="pairs before the first look; below 8 no verdict is possible")
     max_pairs: int = Field(120, ge=8, le=5000, description="pairs at the most, for each operating point")
     seconds: float = Field(60, gt=0, description="time budget of one operating point, seconds")
-    half_width: float = Field(0.005, gt=0, lt=1, description="stop when the interval's half-width is this or a quarter of the band")
-    max_noise: float | None = Field(None, gt=0, lt=1, description="A/A effect above which a point is invalid: 0.5 % on a GPU, 3 % on a CPU")
+    half_width: float = Field(
+        0.005, gt=0, lt=1, description="stop when the interval's half-width is this or a quarter of the band"
+    )
+    max_noise: float | None = Field(
+        None, gt=0, lt=1, description="A/A effect above which a point is invalid: 0.5 % on a GPU, 3 % on a CPU"
+    )
     timeout: float = Field(600, gt=0, description="seconds without a sign of life after which the run is killed")
-    cache: str = Field("cold", pattern="^(cold|warm)$", description="cold: rotate inputs through more than the last-level cache")
+    cache: str = Field(
+        "cold", pattern="^(cold|warm)$", description="cold: rotate inputs through more than the last-level cache"
+    )
 
     @model_validator(mode="after")
     def _min_below_max(self) -> Measure:
@@ -123,7 +145,9 @@ class IfRefuted(Model):
     """What the dead end says if the hypothesis is refuted."""
 
     reason: Text | None = Field(None, description="why, in a sentence; the measured effect by default")
-    reopen_when: list[Condition] = Field(default_factory=list, description="conditions that would reopen it, e.g. {kernel: changed}")
+    reopen_when: list[Condition] = Field(
+        default_factory=list, description="conditions that would reopen it, e.g. {kernel: changed}"
+    )
 
 
 class Spec(Model):
@@ -132,16 +156,20 @@ class Spec(Model):
     campaign: Slug = Field(description="id of the campaign: the name of a file in plans/, without .yaml")
     title: Line = Field(description="a short imperative line; it heads the commit")
     lever: Slug = Field(description="the lever that this tests")
-    techniques: list[Slug] = Field(default_factory=list, description="other names under which the log may know this idea")
+    techniques: list[Slug] = Field(
+        default_factory=list, description="other names under which the log may know this idea"
+    )
     rests_on: list[Slug] = Field(default_factory=list, description="premises that this rests on")
     hypothesis: Hypothesis
     kernel: KernelArms | None = None
     command: CommandArms | None = None
-    points: dict[str, list[Scalar]] = Field(default_factory=dict, description="axis -> value or list of values; every combination is measured")
+    points: dict[str, list[Scalar]] = Field(
+        default_factory=dict, description="axis -> value or list of values; every combination is measured"
+    )
     guards: list[Guard] = Field(default_factory=list, description="bounds that must not break")
-    numerics: Numerics = Field(default_factory=Numerics)  # type: ignore[arg-type]
-    measure: Measure = Field(default_factory=Measure)  # type: ignore[arg-type]
-    if_refuted: IfRefuted = Field(default_factory=IfRefuted)  # type: ignore[arg-type]
+    numerics: Numerics = Field(default_factory=Numerics)
+    measure: Measure = Field(default_factory=Measure)
+    if_refuted: IfRefuted = Field(default_factory=IfRefuted)
 
     @field_validator("points", mode="before", json_schema_input_type=dict[str, list[Scalar] | Scalar])
     @classmethod

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from perfplan.cells import label
 from perfplan.models.decision import Decision
 from perfplan.models.record import Run
 from perfplan.plan import words
 from perfplan.plan.links import Links
 from perfplan.plan.markdown import figures, sentence, text
 from perfplan.plan.states import Best, Premise
-from perfplan.units import interval, point
+from perfplan.units import interval
 
 PAST = {
     "propose": "proposed",
@@ -40,7 +41,7 @@ def best_lever(best: Best | None, links: Links) -> str:
     if best.gain is not None and (cell := best.gain.cell).effect is not None:
         run = best.gain.run
         effect = f"{words.metric(cell.metric)}{figures(interval(cell.effect))}"
-        where = f" at {text(point(cell.point))}" if cell.point else ""
+        where = f" at {text(label(cell, run))}" if cell.point else ""
         kind = f"{run.evidence} and confirmed on {words.device(run.device)} by run {links.run(run)}"
         return f"{name}: {effect}{where}, {kind}."
     entry = best.lever.entry

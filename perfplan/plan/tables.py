@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
+from perfplan.cells import label, shared_axes
 from perfplan.log import Log
 from perfplan.models.campaign import Campaign
 from perfplan.models.dead_end import DeadEnd
@@ -15,7 +16,7 @@ from perfplan.plan.answer import PAST
 from perfplan.plan.links import Links
 from perfplan.plan.markdown import figures, html_text, link, sentence, struck, text
 from perfplan.plan.states import Lever, Premise
-from perfplan.units import interval, point, reading
+from perfplan.units import interval, reading
 
 
 @dataclass(frozen=True)
@@ -56,7 +57,7 @@ def _best(lever: Lever, links: Links) -> str:
     gain = lever.best
     if gain is None or gain.cell.effect is None:
         return "-"
-    where = f" at {text(point(gain.cell.point))}" if gain.cell.point else ""
+    where = f" at {text(label(gain.cell, gain.run))}" if gain.cell.point else ""
     beyond = "" if gain.in_range else ", outside of the operating range"
     return (
         f"{words.metric(gain.cell.metric)}{figures(interval(gain.cell.effect))}{where}, {links.run(gain.run)}{beyond}"
@@ -150,6 +151,7 @@ class CellsOfRun:
     link: str
     claim: str
     cells: list[CellRow]
+    shared: str  # the axes on which all cells agree
 
 
 @dataclass(frozen=True)
@@ -183,14 +185,15 @@ def _cells_of_run(run: Run, links: Links) -> CellsOfRun:
         summary=html_text(f"{words.device_name(run.device)}, {run.started[:10]}: {words.verdict(run)}"),
         link=links.run(run),
         claim=sentence(run.hypothesis.claim),
-        cells=[_cell_row(cell) for cell in run.cells],
+        cells=[_cell_row(cell, run) for cell in run.cells],
+        shared=text(shared_axes(run)),
     )
 
 
-def _cell_row(cell: Cell) -> CellRow:
+def _cell_row(cell: Cell, run: Run) -> CellRow:
     guard = " (guard)" if cell.role == "guard" else ""
     return CellRow(
-        point=text(point(cell.point)) or "-",
+        point=text(label(cell, run)) or "-",
         baseline=figures(reading(cell.metric, cell.baseline.median)),
         candidate=figures(reading(cell.metric, cell.candidate.median)),
         effect=f"{words.metric(cell.metric)}{figures(interval(cell.effect))}" if cell.effect else "-",

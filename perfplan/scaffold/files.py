@@ -38,7 +38,13 @@ def init_repository(layout: Layout, campaign: str) -> list[Path]:
 
 
 def new_spec(
-    layout: Layout, name: str, campaign: str, lever: str, entry: str | None = None, kernel: KernelInfo | None = None, source: str | None = None
+    layout: Layout,
+    name: str,
+    campaign: str,
+    lever: str,
+    entry: str | None = None,
+    kernel: KernelInfo | None = None,
+    source: str | None = None,
 ) -> Path:
     """Write experiments/NAME.yaml from the template, or as a copy of the text `source`. Raises PerfplanError if it exists."""
     check_slug(name)
@@ -48,7 +54,9 @@ def new_spec(
     try:
         atomic.write_text(path, text, exclusive=True)
     except FileExistsError:
-        raise PerfplanError(f"{layout.relative(path)} exists already", hint="choose another name, or edit that file") from None
+        raise PerfplanError(
+            f"{layout.relative(path)} exists already", hint="choose another name, or edit that file"
+        ) from None
     return path
 
 
@@ -56,15 +64,23 @@ def check_slug(name: str) -> None:
     """Raises PerfplanError, with a name that would do, for one that does not."""
     if not _SLUG.match(name):
         slug = re.sub(r"[^a-z0-9._-]+", "-", name.lower()).strip("-._") or "experiment"
-        raise PerfplanError(f"{name!r}: names have small letters, digits, '.', '_' and '-' only", hint=f"for instance {slug}")
+        raise PerfplanError(
+            f"{name!r}: names have small letters, digits, '.', '_' and '-' only", hint=f"for instance {slug}"
+        )
 
 
 def _spec_text(name: str, campaign: str, lever: str, entry: str, kernel: KernelInfo | None) -> str:
     title = name.replace("-", " ").capitalize()
-    lines = ["  baseline: {} # knob -> value; the kernel's defaults fill the rest", "  candidate: {KNOB: VALUE} # the rest is the baseline's"]
+    lines = [
+        "  baseline: {} # knob -> value; the kernel's defaults fill the rest",
+        "  candidate: {KNOB: VALUE} # the rest is the baseline's",
+    ]
     points = "{AXIS: [VALUE]}"
     if kernel is not None:
-        lines = [f"  # {knob.name}: {knob.default!r} by default{_choices(knob.choices + knob.words)}" for knob in kernel.knobs.values()] + lines
+        lines = [
+            f"  # {knob.name}: {knob.default!r} by default{_choices(knob.choices + knob.words)}"
+            for knob in kernel.knobs.values()
+        ] + lines
         required = {axis.name: "[VALUE]" for axis in kernel.axes.values() if axis.default is None}
         points = "{" + ", ".join(f"{axis}: {value}" for axis, value in required.items()) + "}"
     return _template("spec.yaml").format(

@@ -9,7 +9,6 @@ import subprocess
 import time
 
 import pytest
-
 from repository import KERNEL, SPEC, Repo
 
 
@@ -23,7 +22,10 @@ def test_a_spec_becomes_a_record_a_plan_and_a_commit(repo: Repo) -> None:
     assert run["source"]["commit"] == repo.git("rev-parse", "HEAD~1").strip()
     assert run["source"]["dirty"] is False
     blobs = {each["path"]: each["blob"] for each in [run["source"]["spec"], *run["source"]["files"]]}
-    assert blobs == {path: repo.git("rev-parse", f"HEAD:{path}").strip() for path in ("experiments/sum-once.yaml", "kernels/row_sum.py")}
+    assert blobs == {
+        path: repo.git("rev-parse", f"HEAD:{path}").strip()
+        for path in ("experiments/sum-once.yaml", "kernels/row_sum.py")
+    }
     assert all(len(cell["baseline"]["samples"]) >= 8 for cell in run["cells"])
     assert "sum-once" in repo.plan()
     assert repo.git("status", "--porcelain") == ""
@@ -119,7 +121,9 @@ def test_git_that_will_not_commit_is_found_before_anything_is_measured(repo: Rep
 
 
 def test_no_identity_is_found_before_anything_is_measured(repo: Repo) -> None:
-    nobody = {name: "" for name in ("GIT_AUTHOR_NAME", "GIT_AUTHOR_EMAIL", "GIT_COMMITTER_NAME", "GIT_COMMITTER_EMAIL", "EMAIL")}
+    nobody = dict.fromkeys(
+        ("GIT_AUTHOR_NAME", "GIT_AUTHOR_EMAIL", "GIT_COMMITTER_NAME", "GIT_COMMITTER_EMAIL", "EMAIL"), ""
+    )
     repo.git("config", "user.useConfigOnly", "true")
     done = repo.perfplan("run", "experiments/sum-once.yaml", **nobody)
     assert done.returncode == 7
@@ -189,8 +193,16 @@ BAD_KERNELS = {
     "nan": (KERNEL.replace("return call", "return lambda: outputs['y'].fill_(float('nan'))"), 4, "NaN"),
     "wrong-result": (KERNEL.replace("return call", "return lambda: (call(), outputs['y'].mul_(1.01))"), 4, "error"),
     "wrong-shape": (KERNEL.replace(".sum(dim=1)}", ".sum()}"), 1, "shape"),
-    "raises-in-prepare": (KERNEL.replace("        def call", "        raise ValueError('passes must be even')\n        def call"), 1, "passes must be even"),
-    "dies": (KERNEL.replace("def call():", "def call():\n            import os; os.kill(os.getpid(), 11)"), 5, "crashed"),
+    "raises-in-prepare": (
+        KERNEL.replace("        def call", "        raise ValueError('passes must be even')\n        def call"),
+        1,
+        "passes must be even",
+    ),
+    "dies": (
+        KERNEL.replace("def call():", "def call():\n            import os; os.kill(os.getpid(), 11)"),
+        5,
+        "crashed",
+    ),
 }
 
 
@@ -208,7 +220,9 @@ def test_a_bad_kernel_never_costs_the_record(repo: Repo, name: str) -> None:
 
 
 def test_one_impossible_point_is_invalid_and_the_others_are_measured(repo: Repo) -> None:
-    text = KERNEL.replace("        def call", "        if point['rows'] == 256: raise ValueError('256 rows do not fit')\n        def call")
+    text = KERNEL.replace(
+        "        def call", "        if point['rows'] == 256: raise ValueError('256 rows do not fit')\n        def call"
+    )
     repo.write("kernels/row_sum.py", text)
     done = repo.perfplan("run", "experiments/sum-once.yaml")
     cells = {cell["point"]["rows"]: cell for cell in json.loads(repo.records()[0].read_text())["cells"]}

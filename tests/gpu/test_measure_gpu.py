@@ -79,7 +79,14 @@ class Square:
 """
 
 
-def measure(root: Path, text: str, name: str, points: list[dict[str, int]], baseline: dict[str, object], candidate: dict[str, object]) -> Measured:
+def measure(
+    root: Path,
+    text: str,
+    name: str,
+    points: list[dict[str, int]],
+    baseline: dict[str, object],
+    candidate: dict[str, object],
+) -> Measured:
     (root / "kernel.py").write_text(text)
     entry = f"kernel.py:{name}"
     with Worker(root) as worker:
@@ -104,7 +111,9 @@ def test_a_known_factor_of_two_is_seen_through_a_cuda_graph_with_a_cold_cache(tm
 
 
 def test_what_cannot_be_captured_is_timed_as_plain_launches_and_says_so(tmp_path: Path) -> None:
-    (cell,) = measure(tmp_path, TORCH, "Scale", [{"count": 1 << 24}], {"passes": 2, "sync": True}, {"passes": 1, "sync": True}).cells
+    (cell,) = measure(
+        tmp_path, TORCH, "Scale", [{"count": 1 << 24}], {"passes": 2, "sync": True}, {"passes": 1, "sync": True}
+    ).cells
     assert cell.validity.valid, cell.validity
     assert cell.timer == "cuda-events"
     assert any("not captured" in note for note in cell.notes)

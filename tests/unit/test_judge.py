@@ -13,7 +13,9 @@ from perfplan.models.record import Arm, Cell, Interval, Validity
 from perfplan.models.spec import Spec
 
 
-def spec(change: object = ("-25%", "-15%"), points: tuple[int, ...] = (64, 80), guards: list[dict[str, object]] | None = None) -> Spec:
+def spec(
+    change: object = ("-25%", "-15%"), points: tuple[int, ...] = (64, 80), guards: list[dict[str, object]] | None = None
+) -> Spec:
     return Spec.model_validate(
         {
             "campaign": "c",
@@ -27,7 +29,9 @@ def spec(change: object = ("-25%", "-15%"), points: tuple[int, ...] = (64, 80), 
     )
 
 
-def cell(batch: int, effect: float, *, pairs: int = 30, noise: float = 0.005, floor: float = 0.0, seed: int = 0) -> Cell:
+def cell(
+    batch: int, effect: float, *, pairs: int = 30, noise: float = 0.005, floor: float = 0.0, seed: int = 0
+) -> Cell:
     rng = random.Random(seed * 1000 + batch)
     baseline = [1e-4 * math.exp(rng.gauss(0, noise)) for _ in range(pairs)]
     candidate = [b * (1 + effect) * math.exp(rng.gauss(0, noise)) for b in baseline]
@@ -106,7 +110,9 @@ def test_points_outside_prediction_and_guards_are_only_observed() -> None:
     assert (judged.cells[2].role, judged.cells[2].verdict.outcome, judged.cells[2].merit) == ("observed", None, "worse")
 
 
-@pytest.mark.parametrize(("kind", "floor", "valid"), [("cuda", 0.02, False), ("cpu", 0.02, True), ("cpu", 0.2, False), ("cuda", 1e-4, True)])
+@pytest.mark.parametrize(
+    ("kind", "floor", "valid"), [("cuda", 0.02, False), ("cpu", 0.02, True), ("cpu", 0.2, False), ("cuda", 1e-4, True)]
+)
 def test_an_effect_of_the_baseline_against_itself_voids_the_point(kind: str, floor: float, valid: bool) -> None:
     judged = judge(spec(), [cell(64, -0.2, floor=floor), cell(80, -0.2)], kind)
     assert judged.cells[0].validity.valid is valid
@@ -131,7 +137,10 @@ def test_a_wrong_result_anywhere_voids_the_run_even_where_it_was_only_observed()
 
 
 def test_arms_that_resolve_alike_everywhere_are_no_change() -> None:
-    same = [each.model_copy(update={"candidate": each.candidate.model_copy(update={"config": {"n": 1}})}) for each in (cell(64, 0.0), cell(80, 0.0))]
+    same = [
+        each.model_copy(update={"candidate": each.candidate.model_copy(update={"config": {"n": 1}})})
+        for each in (cell(64, 0.0), cell(80, 0.0))
+    ]
     verdict = judge(spec(), same, "cuda").verdict
     assert (verdict.outcome, verdict.reason) == ("invalid", "no-op-change")
     partly = judge(spec(), [same[0], cell(80, -0.2)], "cuda")
@@ -141,7 +150,11 @@ def test_arms_that_resolve_alike_everywhere_are_no_change() -> None:
 def test_more_is_better_turns_merit_round() -> None:
     data = spec().model_dump(exclude={"kernel"})
     arm = {"argv": ["x"]}
-    data["command"] = {"baseline": arm, "candidate": arm, "metrics": {"rate": {"unit": "tok/s", "better": "more", "pattern": "(.)"}}}
+    data["command"] = {
+        "baseline": arm,
+        "candidate": arm,
+        "metrics": {"rate": {"unit": "tok/s", "better": "more", "pattern": "(.)"}},
+    }
     data["hypothesis"]["predicts"] = [{"metric": "rate", "change": ">= +5%", "at": {"batch": [64]}}]
     judged = judge(Spec.model_validate(data), [cell(64, 0.2)], "cpu")
     assert (judged.verdict.outcome, judged.cells[0].merit) == ("confirmed", "better")
@@ -159,7 +172,9 @@ def test_false_verdicts_over_identical_arms_stay_under_the_level() -> None:
 
 @given(st.lists(st.floats(-0.5, 0.5), min_size=2, max_size=2), st.integers(8, 40), st.floats(0.001, 0.2))
 @settings(max_examples=60, deadline=None)
-def test_every_cell_gets_a_verdict_that_agrees_with_its_interval(effects: list[float], pairs: int, noise: float) -> None:
+def test_every_cell_gets_a_verdict_that_agrees_with_its_interval(
+    effects: list[float], pairs: int, noise: float
+) -> None:
     cells = [cell(batch, effect, pairs=pairs, noise=noise) for batch, effect in zip((64, 80), effects, strict=True)]
     for each in judge(spec(), cells, "cuda").cells:
         assert each.effect is not None and each.band is not None

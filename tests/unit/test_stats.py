@@ -21,7 +21,9 @@ def test_p_values_equal_scipys_exact_wilcoxon(n: int, centre: float) -> None:
     shifted = [x - centre for x in xs]
     less, greater = signed_rank_p(xs, centre)
     assert less == pytest.approx(scipy_stats.wilcoxon(shifted, alternative="less", method="exact").pvalue, abs=1e-12)
-    assert greater == pytest.approx(scipy_stats.wilcoxon(shifted, alternative="greater", method="exact").pvalue, abs=1e-12)
+    assert greater == pytest.approx(
+        scipy_stats.wilcoxon(shifted, alternative="greater", method="exact").pvalue, abs=1e-12
+    )
 
 
 @pytest.mark.parametrize("seed", range(5))
@@ -30,7 +32,8 @@ def test_p_values_of_many_pairs_equal_scipys_approximation(seed: int) -> None:
     xs = [round(rng.gauss(0.1, 1), 1) + 0.05 for _ in range(100)]  # rounding makes ties
     less, greater = signed_rank_p(xs, 0.0)
     expect = {
-        side: scipy_stats.wilcoxon(xs, alternative=side, method="approx", correction=True).pvalue for side in ("less", "greater")
+        side: scipy_stats.wilcoxon(xs, alternative=side, method="approx", correction=True).pvalue
+        for side in ("less", "greater")
     }
     assert less == pytest.approx(expect["less"], abs=2e-3)
     assert greater == pytest.approx(expect["greater"], abs=2e-3)
