@@ -123,8 +123,10 @@ def condition_words(condition: Any) -> str:
 
 def _phrase(fact: str, condition: Any) -> str:
     words = condition_words(condition)
+    if words == "changed":
+        return f"{_label(fact)} changed"
     if fact in ("device.arch", "device.name", "interconnect", "model", "device.kind", "kernel"):
-        return words if words != "changed" else f"another {_label(fact)}"
+        return words
     return f"{_label(fact)} {words}"
 
 

@@ -5,9 +5,11 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
+import perfplan
 from perfplan.blobs import file_blob
 from perfplan.models.record import SourceFile
 
+_OURS = Path(perfplan.__file__).resolve().parent  # the harness: its version is in the record
 _FOREIGN = {"site-packages", "dist-packages", ".venv", "venv", ".git", ".perfplan"}
 
 
@@ -26,7 +28,7 @@ class LoadedSources:
             if name in self._before or not file:
                 continue
             path = Path(file).resolve()
-            if path.suffix != ".py" or not path.is_relative_to(self._root):
+            if path.suffix != ".py" or not path.is_relative_to(self._root) or path.is_relative_to(_OURS):
                 continue
             relative = path.relative_to(self._root)
             if not _FOREIGN & set(relative.parts) and relative.as_posix() not in self._blobs:

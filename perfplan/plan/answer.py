@@ -49,7 +49,11 @@ def best_lever(best: Best | None, links: Links) -> str:
         return name
     stated = f"{links.evidence(entry.evidence)}, {links.dated(entry)}"
     expected = f"{name}: expected {words.prediction(entry.expected)} ({stated})."
-    return f"{expected} Nothing is confirmed within the operating range yet."
+    tried = ", ".join(
+        f"{words.verdict(run)} on {words.device(run.device)} ({links.run(run)})" for run in best.lever.latest
+    )
+    so_far = f" Measured so far: {tried}." if tried else " It has not been measured yet."
+    return f"{expected}{so_far} Nothing is confirmed."
 
 
 def last_run(runs: Sequence[Run], links: Links) -> str:
