@@ -52,7 +52,7 @@ def matches(
     for entry in dead_ends(log):
         how = _how_near(entry, spec, experiment)
         if how:
-            found.append(Match(entry, _answer(log, entry, facts, points), how))
+            found.append(Match(entry, _answer(log, entry, spec, facts, points), how))
     order = {"yes": 0, "unknown": 1, "no": 2}
     return sorted(found, key=lambda match: order[match.answer.value])
 
@@ -206,11 +206,30 @@ def _plain(word: str) -> str:
     return re.sub(r"[^a-z0-9]+", "-", word.lower()).strip("-")
 
 
-def _answer(log: Log, entry: DeadEnd, facts: dict[str, Scalar], points: Sequence[Point]) -> Answer:
+def _answer(log: Log, entry: DeadEnd, spec: Spec, facts: dict[str, Scalar], points: Sequence[Point]) -> Answer:
     if entry.status != "active":
         return Answer("no", (f"it is {entry.status}",))
+    other = _other_change(log, entry, spec)
+    if other:
+        return Answer("no", (other,))
     reopened = _reopened(log, entry, facts, points)
     return Answer("no", (f"reopened: {reopened}",)) if reopened else scopes.covers(entry.scope, facts, points)
+
+
+def _other_change(log: Log, entry: DeadEnd, spec: Spec) -> str:
+    """Where a measured dead end is about another change under the same name, which; a lever has many implementations."""
+    run = log.run(entry.id)
+    if run is None:
+        return ""
+    if spec.command is not None:
+        same = run.candidate == spec.command.candidate.model_dump(exclude_defaults=True)
+        return "" if same else "it was measured with another command"
+    changed = spec.changed_knobs()
+    differing = {name: value for name, value in run.changed.items() if changed.get(name) != value}
+    if not differing:
+        return ""
+    before = ", ".join(f"{name}={value}" for name, value in differing.items())
+    return f"it was measured with {before}, here {', '.join(f'{name}={changed.get(name)}' for name in differing)}"
 
 
 def _reopened(log: Log, entry: DeadEnd, facts: dict[str, Scalar], points: Sequence[Point]) -> str:

@@ -63,6 +63,8 @@ def read_document(path: Path, shown: str) -> Document:
     _refuse_markers(text, shown)
     reader = _Reader(shown)
     try:
+        if "*" in text:
+            _refuse_aliases(text, shown)
         nodes = list(yaml.compose_all(text, Loader=_LOADER))
     except yaml.MarkedYAMLError as error:
         raise _syntax_problem(error, text, shown) from None
@@ -139,6 +141,13 @@ def _refuse_markers(text: str, shown: str) -> None:
             )
 
 
+def _refuse_aliases(text: str, shown: str) -> None:
+    """An alias makes two places share a value, and a chain of them a file that grows without bound when it is read."""
+    for event in yaml.parse(text, Loader=_LOADER):
+        if isinstance(event, yaml.AliasEvent):
+            raise _problem(shown, event.start_mark.line + 1, "an alias (*name) is used", "write the value out")
+
+
 def _syntax_problem(error: yaml.MarkedYAMLError, text: str, shown: str) -> BadInput:
     mark = error.problem_mark or error.context_mark
     line = mark.line + 1 if mark else 0
@@ -146,8 +155,6 @@ def _syntax_problem(error: yaml.MarkedYAMLError, text: str, shown: str) -> BadIn
     here = lines[line - 1] if 0 < line <= len(lines) else ""
     if "\t" in here[: len(here) - len(here.lstrip())]:
         return _problem(shown, line, "a tab is used for indentation", "YAML wants spaces")
-    if "alias" in (error.problem or ""):
-        return _problem(shown, line, "an alias (*name) is used", "write the value out")
     what = (error.problem or "is not YAML").replace("%", "the character %")
     return _problem(
         shown,
@@ -175,16 +182,12 @@ class _Reader:
         self.shown = shown
         self.lines: dict[KeyPath, int] = {}
         self.problems: list[Problem] = []
-        self._seen: set[int] = set()
 
     def build(self, node: yaml.Node, path: KeyPath) -> Any:
         line = node.start_mark.line + 1
         self.lines.setdefault(path, line)
         if len(path) > MAX_DEPTH:
             return self._say(line, path, f"is nested deeper than {MAX_DEPTH} levels")
-        if id(node) in self._seen:
-            return self._say(line, path, "an alias (*name) is used", "write the value out")
-        self._seen.add(id(node))
         if isinstance(node, yaml.MappingNode):
             return self._mapping(node, path)
         if isinstance(node, yaml.SequenceNode):

@@ -1,0 +1,7 @@
+"""Has no `reference`."""
+
+from faults.sound import Kernel as Sound
+
+
+class Kernel(Sound):
+    reference = None

@@ -1,0 +1,9 @@
+"""NaN in one element: no tolerance forgives it."""
+
+from faults.sound import Kernel as Sound
+
+
+class Kernel(Sound):
+    def prepare(self, point, config, inputs, outputs):
+        call = super().prepare(point, config, inputs, outputs)
+        return lambda: (call(), outputs["y"][0, 0].fill_(float("nan")))
