@@ -1,7 +1,8 @@
 """Ids of runs and decisions: time-sortable, collision-free without any coordination, short to type.
 
-``20261201-142233-7f3a9c2e``: UTC time to the second and 32 random bits. Any unique prefix names an entry, as in git, and
-so does any unique prefix of the random part, which is what the plan shows.
+``20261201-142233-1f4a9c2e``: UTC time to the second, then the millisecond (3 hex digits, so that entries made one after
+the other sort in that order) and 20 random bits. Any unique prefix names an entry, as in git, and so does any unique prefix
+of the last part, which is what the plan shows.
 """
 
 from __future__ import annotations
@@ -18,11 +19,12 @@ PATTERN = re.compile(r"^\d{8}-\d{6}-[0-9a-f]{8}$")
 
 def new_id(now: datetime.datetime | None = None) -> str:
     """A fresh id for `now` (UTC; the current time by default)."""
-    return f"{now or datetime.datetime.now(datetime.UTC):%Y%m%d-%H%M%S}-{secrets.token_hex(4)}"
+    time = now or datetime.datetime.now(datetime.UTC)
+    return f"{time:%Y%m%d-%H%M%S}-{time.microsecond // 1000:03x}{secrets.randbits(20):05x}"
 
 
 def short(entry_id: str) -> str:
-    """The random part, for display."""
+    """The last part, for display."""
     return entry_id.rsplit("-", 1)[-1]
 
 

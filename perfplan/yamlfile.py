@@ -145,7 +145,12 @@ def _refuse_aliases(text: str, shown: str) -> None:
     """An alias makes two places share a value, and a chain of them a file that grows without bound when it is read."""
     for event in yaml.parse(text, Loader=_LOADER):
         if isinstance(event, yaml.AliasEvent):
-            raise _problem(shown, event.start_mark.line + 1, "an alias (*name) is used", "write the value out")
+            raise _problem(
+                shown,
+                (event.start_mark.line if event.start_mark else 0) + 1,
+                "an alias (*name) is used",
+                "write the value out",
+            )
 
 
 def _syntax_problem(error: yaml.MarkedYAMLError, text: str, shown: str) -> BadInput:

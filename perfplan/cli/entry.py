@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import sys
 
 import click
@@ -12,7 +13,9 @@ from perfplan.errors import Exit, PerfplanError
 
 def entry() -> None:
     """Run perfplan. Errors that the user can mend are printed without a traceback; only our own bugs have one."""
-    sys.exit(run(sys.argv[1:]))
+    code = run(sys.argv[1:])
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # all is done: a late Ctrl-C must not turn the exit code into a signal
+    sys.exit(code)
 
 
 def run(arguments: list[str]) -> int:

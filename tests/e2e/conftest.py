@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+
 from repository import CAMPAIGN, KERNEL, SPEC, Repo
 
 

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from repository import Repo
-
 from perfplan.blobs import file_blob
 from perfplan.layout import Layout
 from perfplan.models.record import Run
 from perfplan.records import write_run
+from repository import Repo
 
 
 def a_run(repo: Repo, number: int = 1, detached: bool = False) -> Run:

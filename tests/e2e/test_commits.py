@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import json
 
-from records import a_run, file_run
-from repository import SPEC, Repo
-
 from perfplan.commits import commit_decisions, commit_run, pending
 from perfplan.decisions import write_decision
 from perfplan.layout import Layout
 from perfplan.models.decision import Decision
+from records import a_run, file_run
+from repository import SPEC, Repo
 
 
 def test_record_spec_and_plan_are_committed_and_nothing_else(repo: Repo) -> None:

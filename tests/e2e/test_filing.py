@@ -6,12 +6,12 @@ import json
 from pathlib import Path
 
 import pytest
-from records import a_run
-from repository import KERNEL, Repo
 
 from perfplan.layout import Layout
 from perfplan.models.record import Run
 from perfplan.records import read_run, write_run
+from records import a_run
+from repository import KERNEL, Repo
 
 
 @pytest.fixture

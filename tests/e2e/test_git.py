@@ -10,11 +10,11 @@ import time
 from pathlib import Path
 
 import pytest
-from repository import Repo
 
 from perfplan.blobs import blob_id
 from perfplan.errors import GitRefused
 from perfplan.git import open_repository
+from repository import Repo
 
 
 @pytest.fixture

@@ -8,16 +8,16 @@ import sys
 from pathlib import Path
 
 import pytest
+
 from repository import Repo
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "unit"))
-from plan_log import campaign_story, cell, decision, file_all, make_repository, run
-
 from perfplan.layout import Layout
 from perfplan.log import load_log
 from perfplan.models.decision import Decision
 from perfplan.models.record import Run
 from perfplan.plan import build_documents, check_documents, resolve_documents, write_documents
+from plan_log import campaign_story, cell, decision, file_all, make_repository, run
 
 PLAN = "plans/TEST_PERF_PLAN.md"
 PAIRS = 25

@@ -1,6 +1,7 @@
 """The last row is never written. Fresh memory often holds the right answer of the call before."""
 
 import torch
+
 from faults.sound import Kernel as Sound
 
 

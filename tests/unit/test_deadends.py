@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import plan_log
 import pytest
 
+import plan_log
 from perfplan.deadends import Match, dead_ends, describe, matches
 from perfplan.layout import Layout
 from perfplan.log import Log, load_log
@@ -43,7 +43,9 @@ def refuted(day: int = 1, tail: int = 1, **fields: object) -> Run:
     return plan_log.run(day, tail, "refuted", cells=cells, **{**MEASURED, **fields})
 
 
-def ask(log: Log, layout: Layout, device: Device = plan_log.H200, software: dict[str, str] | None = None, **changes: object) -> list[Match]:
+def ask(
+    log: Log, layout: Layout, device: Device = plan_log.H200, software: dict[str, str] | None = None, **changes: object
+) -> list[Match]:
     spec_file = read_spec(layout.experiments / "waves.yaml", layout)
     spec = Spec.model_validate({**spec_file.spec.model_dump(), **changes})
     return matches(log, spec, "waves", device, software or SOFTWARE, POINTS)
@@ -124,7 +126,14 @@ def test_a_decision_lifts_it(layout: Layout, action: str, status: str) -> None:
 
 def test_a_reported_entry_matches_by_technique_alias_or_lever(layout: Layout) -> None:
     entry = plan_log.decision(
-        1, 1, "dead-end", "propose", "wave-splits", technique="Wave-aware NSPLIT", aliases=["nsplit"], scope={"device.arch": "sm90"}
+        1,
+        1,
+        "dead-end",
+        "propose",
+        "wave-splits",
+        technique="Wave-aware NSPLIT",
+        aliases=["nsplit"],
+        scope={"device.arch": "sm90"},
     )
     log = log_of(layout, entry)
     (match,) = ask(log, layout)

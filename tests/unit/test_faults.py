@@ -115,7 +115,9 @@ def test_a_sound_kernel_gives_paired_samples_and_its_sources(worker: Worker, roo
     imported = ["faults/__init__.py", "faults/sound.py"] if name != "sound" else []
     paths = sorted({f"faults/{name}.py", *imported})
     assert sorted(blobs) == paths
-    hashed = subprocess.run(["git", "hash-object", *paths], cwd=root, capture_output=True, text=True, check=True).stdout.split()
+    hashed = subprocess.run(
+        ["git", "hash-object", *paths], cwd=root, capture_output=True, text=True, check=True
+    ).stdout.split()
     assert [blobs[path] for path in paths] == hashed
 
 
@@ -169,7 +171,9 @@ def test_both_arms_alike_is_noted_and_shows_no_effect(worker: Worker, root: Path
 def test_the_interpreter_checks_numerics_and_never_yields_a_time(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("triton")
     monkeypatch.setenv("TRITON_INTERPRET", "1")
-    (root / "interpreted.py").write_text("import triton\nfrom faults.sound import Kernel\nKernel = type('Kernel', (Kernel,), {})\n")
+    (root / "interpreted.py").write_text(
+        "import triton\nfrom faults.sound import Kernel\nKernel = type('Kernel', (Kernel,), {})\n"
+    )
     with Worker(root) as worker:
         cells = measure(worker, root, "sound", entry="interpreted.py:Kernel").cells
     assert {cell.validity.reason for cell in cells} == {"no-performance"}

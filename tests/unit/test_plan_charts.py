@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import xml.etree.ElementTree as ElementTree
 
-from plan_log import CPU, cell, run
-
 from perfplan.plan.charts import chart_data, is_ours, stamp, stamped
 from perfplan.plan.drawing import draw
+from plan_log import CPU, cell, run
 
 
 def test_one_point_has_no_chart() -> None:

@@ -12,6 +12,13 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+
+from perfplan.blobs import blob_id
+from perfplan.errors import BadInput, NotFound
+from perfplan.layout import Layout
+from perfplan.log import Log, load_log
+from perfplan.plan import build_documents, check_documents, resolve_documents, write_documents
+from perfplan.plan.regions import PlanProblem
 from plan_log import (
     CAMPAIGN,
     CPU,
@@ -25,13 +32,6 @@ from plan_log import (
     spec_text,
     write,
 )
-
-from perfplan.blobs import blob_id
-from perfplan.errors import BadInput, NotFound
-from perfplan.layout import Layout
-from perfplan.log import Log, load_log
-from perfplan.plan import build_documents, check_documents, resolve_documents, write_documents
-from perfplan.plan.regions import PlanProblem
 
 GOLDEN = Path(__file__).parents[1] / "golden"
 UPDATE = (

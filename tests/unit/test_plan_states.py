@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from plan_log import CPU, cell, decision, entry_id, run
-
 from perfplan.models.campaign import Campaign
 from perfplan.plan.states import best_gain, best_lever, levers, outside, premises
+from plan_log import CPU, cell, decision, entry_id, run
 
 CAMPAIGN = Campaign.model_validate(
     {

@@ -8,11 +8,11 @@ import random
 import subprocess
 from pathlib import Path
 
-import plan_log
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import plan_log
 from perfplan import atomic
 from perfplan.blobs import blob_id
 from perfplan.decisions import decision_path, dump_decision, read_decision, write_decision
@@ -32,7 +32,9 @@ def test_blob_ids_are_gits(content: bytes) -> None:
     assert blob_id(content) == hashed.stdout.decode().strip()
 
 
-@pytest.mark.parametrize("run", [entry for entry in plan_log.campaign_story() if hasattr(entry, "verdict")], ids=lambda run: run.id)
+@pytest.mark.parametrize(
+    "run", [entry for entry in plan_log.campaign_story() if hasattr(entry, "verdict")], ids=lambda run: run.id
+)
 def test_a_record_reads_back_as_it_was(tmp_path: Path, run: plan_log.Run) -> None:
     path = tmp_path / f"{run.id}.json"
     write_run(path, run)
@@ -70,7 +72,10 @@ def test_no_damage_to_a_record_goes_unnoticed(tmp_path: Path, seed: int) -> None
         assert str(path) in str(error)
 
 
-@pytest.mark.parametrize(("content", "says"), [("[]", "expected a JSON object"), ('{"schema_version": 2}', "schema version 2"), ("{", "whole JSON")])
+@pytest.mark.parametrize(
+    ("content", "says"),
+    [("[]", "expected a JSON object"), ('{"schema_version": 2}', "schema version 2"), ("{", "whole JSON")],
+)
 def test_what_is_no_record_is_named(tmp_path: Path, content: str, says: str) -> None:
     path = tmp_path / "record.json"
     path.write_text(content)
@@ -89,7 +94,9 @@ def test_a_record_of_the_right_sum_but_the_wrong_shape_is_named(tmp_path: Path) 
         read_run(path)
 
 
-@pytest.mark.parametrize("entry", [entry for entry in plan_log.campaign_story() if hasattr(entry, "action")], ids=lambda entry: entry.id)
+@pytest.mark.parametrize(
+    "entry", [entry for entry in plan_log.campaign_story() if hasattr(entry, "action")], ids=lambda entry: entry.id
+)
 def test_a_decision_reads_back_as_it_was(tmp_path: Path, entry: plan_log.Decision) -> None:
     layout = Layout(tmp_path)
     path = write_decision(layout, entry)
@@ -99,7 +106,9 @@ def test_a_decision_reads_back_as_it_was(tmp_path: Path, entry: plan_log.Decisio
         write_decision(layout, entry)
 
 
-@given(st.text(min_size=1, max_size=100).filter(lambda text: text.strip()), st.floats(-0.9, 2).map(lambda x: round(x, 4)))
+@given(
+    st.text(min_size=1, max_size=100).filter(lambda text: text.strip()), st.floats(-0.9, 2).map(lambda x: round(x, 4))
+)
 @settings(max_examples=60, deadline=None)
 def test_any_words_and_bands_survive_yaml(tmp_path_factory: pytest.TempPathFactory, words: str, low: float) -> None:
     expected = {"change": [f"{low * 100:.2f}%", f"{low * 100 + 5:.2f}%"]}
@@ -111,7 +120,7 @@ def test_any_words_and_bands_survive_yaml(tmp_path_factory: pytest.TempPathFacto
 
 @given(st.one_of(st.none(), st.floats(-0.99, 3)), st.one_of(st.none(), st.floats(-0.99, 3)))
 def test_a_band_reads_its_own_text(low: float | None, high: float | None) -> None:
-    if low is None and high is None or (low is not None and high is not None and low > high):
+    if (low is None and high is None) or (low is not None and high is not None and low > high):
         return
     rounded = [None if each is None else round(each, 6) for each in (low, high)]
     band = Band(low=rounded[0], high=rounded[1])
@@ -122,12 +131,14 @@ def test_a_band_reads_its_own_text(low: float | None, high: float | None) -> Non
 
 
 def test_ids_sort_by_time_and_any_unique_prefix_finds_them() -> None:
-    times = [datetime.datetime(2026, 12, 1, hour, tzinfo=datetime.UTC) for hour in range(5)]
+    times = [
+        datetime.datetime(2026, 12, 1, 0, 0, 0, millisecond * 1000, datetime.UTC) for millisecond in (0, 1, 9, 10, 999)
+    ]
     ids = [new_id(time) for time in times]
     assert ids == sorted(ids) and all(PATTERN.match(each) for each in ids)
-    assert resolve(ids[2][:12], ids) == ids[2]
+    assert resolve(ids[2][:19], ids) == ids[2]
     assert resolve(short(ids[3]), ids) == ids[3]
-    assert timestamp(times[1]) == "2026-12-01T01:00:00Z"
+    assert timestamp(times[1]) == "2026-12-01T00:00:00Z"
     with pytest.raises(PerfplanError, match="ambiguous"):
         resolve("20261201", ids)
     with pytest.raises(NotFound):

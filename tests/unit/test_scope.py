@@ -47,7 +47,14 @@ def test_conditions(condition: object, value: str | int, expected: bool) -> None
 
 @given(st.integers(-1000, 1000), st.integers(-1000, 1000))
 def test_comparisons_of_numbers_are_those_of_arithmetic(bound: int, value: int) -> None:
-    expected = {"<": value < bound, "<=": value <= bound, ">": value > bound, ">=": value >= bound, "==": value == bound, "!=": value != bound}
+    expected = {
+        "<": value < bound,
+        "<=": value <= bound,
+        ">": value > bound,
+        ">=": value >= bound,
+        "==": value == bound,
+        "!=": value != bound,
+    }
     assert {sign: holds(f"{sign}{bound}", value) for sign in expected} == expected
 
 

@@ -6,7 +6,6 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from repository import CAMPAIGN, SPEC
 
 from perfplan.campaigns import read_campaign
 from perfplan.errors import PerfplanError
@@ -17,6 +16,7 @@ from perfplan.protocol import read_axes, read_knobs
 from perfplan.schemas import json_schema
 from perfplan.spec import SpecFile, read_spec
 from perfplan.yamlfile import read_document
+from repository import CAMPAIGN, SPEC
 
 
 @pytest.fixture
@@ -40,14 +40,21 @@ def complaint(layout: Layout, text: str, name: str = "sum-once.yaml") -> str:
 
 def test_the_blob_is_gits_own_of_the_file(layout: Layout) -> None:
     spec_file = read(layout, SPEC)
-    hashed = subprocess.run(["git", "hash-object", layout.experiments / "sum-once.yaml"], capture_output=True, text=True, check=True)
+    hashed = subprocess.run(
+        ["git", "hash-object", layout.experiments / "sum-once.yaml"], capture_output=True, text=True, check=True
+    )
     assert spec_file.blob == hashed.stdout.strip()
     assert (spec_file.experiment, spec_file.path) == ("sum-once", "experiments/sum-once.yaml")
 
 
 def test_points_are_every_combination_in_the_order_of_the_spec(layout: Layout) -> None:
     text = SPEC.replace("points: {rows: [64, 256]}", "points: {rows: [64, 256], cols: [1, 2]}")
-    assert [tuple(point.values()) for point in read(layout, text).spec.cells()] == [(64, 1), (64, 2), (256, 1), (256, 2)]
+    assert [tuple(point.values()) for point in read(layout, text).spec.cells()] == [
+        (64, 1),
+        (64, 2),
+        (256, 1),
+        (256, 2),
+    ]
 
 
 WRONG = {
@@ -90,15 +97,27 @@ def test_a_spec_lies_in_experiments_under_a_plain_name(layout: Layout) -> None:
 
 def kernel() -> KernelInfo:
     axes = read_axes({"rows": int, "cols": 4096, "dtype": ["bf16", "fp16"]})
-    knobs = read_knobs({"passes": 4, "mode": ["fast", "slow"], "nsplit": {"default": 2, "min": 1, "words": ["wave-aware"]}})
+    knobs = read_knobs(
+        {"passes": 4, "mode": ["fast", "slow"], "nsplit": {"default": 2, "min": 1, "words": ["wave-aware"]}}
+    )
     return KernelInfo(entry="k.py:K", axes=axes, knobs=knobs)
 
 
 UNFIT = {
-    "an unknown axis": ("points: {rows: [64, 256]}", "points: {rows: [64, 256], cosl: 1}", "points.cosl", "did you mean 'cols'?"),
+    "an unknown axis": (
+        "points: {rows: [64, 256]}",
+        "points: {rows: [64, 256], cosl: 1}",
+        "points.cosl",
+        "did you mean 'cols'?",
+    ),
     "a missing axis": ("rows", "cols", "points", "lacks the axis 'rows'"),
     "an axis of another type": ("[64, 256]", "[64, 256.5]", "points.rows", "256.5 is not of type int"),
-    "an unknown choice": ("points: {rows: [64, 256]}", "points: {rows: [64, 256], dtype: fp8}", "points.dtype", "'bf16', 'fp16'"),
+    "an unknown choice": (
+        "points: {rows: [64, 256]}",
+        "points: {rows: [64, 256], dtype: fp8}",
+        "points.dtype",
+        "'bf16', 'fp16'",
+    ),
     "an unknown knob": ("{passes: 1}", "{pases: 1}", "kernel.candidate.pases", "did you mean 'passes'?"),
     "a knob below its least": ("{passes: 1}", "{nsplit: 0}", "kernel.candidate.nsplit", "below the least value 1"),
     "a word that is no policy": ("{passes: 1}", "{nsplit: wave}", "kernel.candidate.nsplit", "nor one of 'wave-aware'"),
@@ -132,7 +151,9 @@ def test_an_unknown_campaign_is_named_with_the_known_ones(layout: Layout) -> Non
     assert "did you mean 'test'?" in str(problem) and problem.location.line == 1
 
 
-@pytest.mark.parametrize("declared", [{"a": []}, {"a": [1, "x"]}, {"a": {"type": int}}, {"a": {"default": 1, "mni": 2}}, {"a": object()}])
+@pytest.mark.parametrize(
+    "declared", [{"a": []}, {"a": [1, "x"]}, {"a": {"type": int}}, {"a": {"default": 1, "mni": 2}}, {"a": object()}]
+)
 def test_a_knob_that_is_declared_wrongly_is_named(declared: dict[str, object]) -> None:
     with pytest.raises(ValueError, match="'a'"):
         read_knobs(declared)
@@ -143,7 +164,11 @@ def test_the_schema_accepts_what_we_accept_and_refuses_a_misspelt_key(layout: La
     good, schema = read(layout, SPEC).document.data, json_schema("spec")
     jsonschema.validate(good, schema)
     jsonschema.validate({**good, "points": {"rows": 64}}, schema)
-    for bad in ({**good, "levre": "x"}, {key: value for key, value in good.items() if key != "lever"}, {**good, "points": 3}):
+    for bad in (
+        {**good, "levre": "x"},
+        {key: value for key, value in good.items() if key != "lever"},
+        {**good, "points": 3},
+    ):
         with pytest.raises(jsonschema.ValidationError):
             jsonschema.validate(bad, schema)
     campaign = layout.campaign("test")

@@ -12,7 +12,15 @@ HEAVY = ("torch", "triton", "numpy", "scipy", "matplotlib", "git", "jinja2")
 
 @pytest.mark.parametrize(
     "module",
-    ["perfplan.cli", "perfplan.cli.query", "perfplan.cli.show", "perfplan.cli.decide", "perfplan.cli.plan", "perfplan.ask", "perfplan.log"],
+    [
+        "perfplan.cli",
+        "perfplan.cli.query",
+        "perfplan.cli.show",
+        "perfplan.cli.decide",
+        "perfplan.cli.plan",
+        "perfplan.ask",
+        "perfplan.log",
+    ],
 )
 def test_importing_it_loads_nothing_heavy(module: str) -> None:
     code = f"import sys, {module}; print([name for name in {HEAVY!r} if name in sys.modules])"

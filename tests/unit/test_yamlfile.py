@@ -10,17 +10,23 @@ import pytest
 import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from repository import SPEC
 
 from perfplan.errors import PerfplanError
 from perfplan.models.spec import Spec
 from perfplan.yamlfile import Document, read_document, validate
+from repository import SPEC
 
 words = st.text(string.ascii_letters + "_-", min_size=1, max_size=8)
 scalars = st.one_of(
-    st.integers(-(10**12), 10**12), st.booleans(), st.none(), st.text(max_size=20), st.floats(allow_nan=False, allow_infinity=False)
+    st.integers(-(10**12), 10**12),
+    st.booleans(),
+    st.none(),
+    st.text(max_size=20),
+    st.floats(allow_nan=False, allow_infinity=False),
 )
-trees = st.recursive(scalars, lambda inner: st.lists(inner, max_size=4) | st.dictionaries(words, inner, max_size=4), max_leaves=20)
+trees = st.recursive(
+    scalars, lambda inner: st.lists(inner, max_size=4) | st.dictionaries(words, inner, max_size=4), max_leaves=20
+)
 
 
 def read(tmp_path: Path, text: str | bytes) -> Document:
@@ -37,15 +43,32 @@ def complaint(tmp_path: Path, text: str | bytes) -> str:
 
 @given(data=st.dictionaries(words, trees, min_size=1, max_size=5))
 @settings(max_examples=150, deadline=None)
-def test_plain_data_comes_back_as_it_was_written(tmp_path_factory: pytest.TempPathFactory, data: dict[str, Any]) -> None:
+def test_plain_data_comes_back_as_it_was_written(
+    tmp_path_factory: pytest.TempPathFactory, data: dict[str, Any]
+) -> None:
     text = yaml.safe_dump(data)  # escapes what is not plain ASCII
     assert read(tmp_path_factory.mktemp("y"), text).data == data
 
 
 @pytest.mark.parametrize(
     ("text", "value"),
-    [("no", "no"), ("on", "on"), ("1:30", "1:30"), ("2026-12-01", "2026-12-01"), ("1e-3", 1e-3), ("6.7e-3", 6.7e-3), ("0x1f", 31)]
-    + [("true", True), ("~", None), ("'3'", "3"), ("007", 7), ("1_000", "1_000"), (".5", 0.5), ("-4", -4), ("<= -5%", "<= -5%")],
+    [
+        ("no", "no"),
+        ("on", "on"),
+        ("1:30", "1:30"),
+        ("2026-12-01", "2026-12-01"),
+        ("1e-3", 1e-3),
+        ("6.7e-3", 6.7e-3),
+        ("0x1f", 31),
+        ("true", True),
+        ("~", None),
+        ("'3'", "3"),
+        ("007", 7),
+        ("1_000", "1_000"),
+        (".5", 0.5),
+        ("-4", -4),
+        ("<= -5%", "<= -5%"),
+    ],
 )
 def test_scalars_follow_the_core_schema(tmp_path: Path, text: str, value: object) -> None:
     got = read(tmp_path, f"key: {text}\n").data["key"]
