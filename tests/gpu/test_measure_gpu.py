@@ -44,6 +44,7 @@ class Scale:
         return call
 """
 
+# x @ x.T of 32 rows in one piece: all of x goes through shared memory, `cols` x 64 bytes of it
 TRITON = """\
 import torch
 import triton
@@ -51,31 +52,30 @@ import triton.language as tl
 
 
 @triton.jit
-def _square(x, y, BLOCK: tl.constexpr):
-    row, column = tl.arange(0, BLOCK), tl.arange(0, 128)
-    at = row[:, None] * 128 + column[None, :]
-    tile = tl.load(x + at)
-    tl.store(y + row[:, None] * BLOCK + row[None, :], tl.dot(tile, tl.trans(tile)))
+def _gram(x, y, COLS: tl.constexpr):
+    row, column = tl.arange(0, 32), tl.arange(0, COLS)
+    tile = tl.load(x + row[:, None] * COLS + column[None, :])
+    tl.store(y + row[:, None] * 32 + row[None, :], tl.dot(tile, tl.trans(tile)))
 
 
-class Square:
-    axes = {"rows": int}
+class Gram:
+    axes = {"cols": int}
     knobs = {"num_warps": 4}
     tolerance = 1e-2
 
     def inputs(self, point, seed, device):
         generator = torch.Generator(device).manual_seed(seed)
-        return {"x": torch.randn(point["rows"], 128, generator=generator, device=device, dtype=torch.float16)}
+        return {"x": torch.randn(32, point["cols"], generator=generator, device=device, dtype=torch.float16)}
 
     def outputs(self, point):
-        return {"y": ((point["rows"], point["rows"]), torch.float32)}
+        return {"y": ((32, 32), torch.float32)}
 
     def reference(self, point, inputs):
         x = inputs["x"].double()
         return {"y": x @ x.T}
 
     def prepare(self, point, config, inputs, outputs):
-        return lambda: _square[(1,)](inputs["x"], outputs["y"], BLOCK=point["rows"], num_warps=config["num_warps"])
+        return lambda: _gram[(1,)](inputs["x"], outputs["y"], COLS=point["cols"], num_warps=config["num_warps"])
 """
 
 
@@ -127,7 +127,7 @@ def test_an_illegal_access_costs_its_own_point_only(tmp_path: Path) -> None:
 
 
 def test_too_much_shared_memory_is_named_with_need_and_limit(tmp_path: Path) -> None:
-    small, large = measure(tmp_path, TRITON, "Square", [{"rows": 64}, {"rows": 1024}], {}, {"num_warps": 8}).cells
+    small, large = measure(tmp_path, TRITON, "Gram", [{"cols": 256}, {"cols": 8192}], {}, {"num_warps": 8}).cells
     assert small.validity.valid, small.validity
     assert large.validity.reason == "out-of-resources"
     assert "needs" in large.validity.detail and "the device has" in large.validity.detail
