@@ -78,7 +78,7 @@ def describe(match: Match) -> list[str]:
     """A match in a few lines: what, whether here, why, where, the evidence, and what would reopen it."""
     entry, answer = match.dead_end, match.answer
     here = {"yes": "holds here", "unknown": "may hold here", "no": "does not hold here"}[answer.value]
-    where = f" at {'; '.join(answer.points)}" if answer.points else ""
+    where = f" at {answer.points}" if answer.points else ""
     lines = [
         f"dead end {entry.name} ({match.how}): {here}{where}",
         f"  technique: {entry.technique}",

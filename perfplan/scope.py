@@ -19,6 +19,7 @@ from packaging.version import InvalidVersion, Version
 
 from perfplan.errors import Location, PerfplanError
 from perfplan.models.base import Point, Scalar
+from perfplan.units import points as point_words
 
 Facts = Mapping[str, Scalar]
 Value = Literal["yes", "no", "unknown"]
@@ -47,7 +48,7 @@ class Answer:
 
     value: Value
     because: tuple[str, ...] = ()
-    points: tuple[str, ...] = ()  # of a run over several points: those that are covered
+    points: str = ""  # of a run over several points: those that are covered
 
 
 def check(scope: Mapping[str, Any], where: Location, *, reopening: bool = False) -> None:
@@ -87,11 +88,8 @@ def covers(scope: Mapping[str, Any], facts: Facts, points: Sequence[Point]) -> A
         found = [(point, answer) for point, answer in answers if answer.value == value]
         if found:
             because = dict.fromkeys(line for _, answer in found for line in answer.because)
-            axes = [axis for axis in scope if axis in points[0]]
-            named = (
-                dict.fromkeys(", ".join(f"{axis}={point[axis]}" for axis in axes) for point, _ in found) if axes else {}
-            )
-            return Answer(value, tuple(because)[:4], tuple(named) if value != "no" else ())
+            covered = [point for point, _ in found] if any(axis in scope for axis in points[0]) else []
+            return Answer(value, tuple(because)[:4], point_words(covered, points) if value != "no" else "")
     raise AssertionError("unreachable")
 
 

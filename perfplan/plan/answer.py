@@ -42,8 +42,9 @@ def best_lever(best: Best | None, links: Links) -> str:
         run = best.gain.run
         effect = f"{words.metric(cell.metric)}{figures(interval(cell.effect))}"
         where = f" at {text(label(cell, run))}" if cell.point else ""
-        kind = f"{run.evidence} and confirmed on {words.device(run.device)} by run {links.run(run)}"
-        return f"{name}: {effect}{where}, {kind}."
+        kind = f"{run.evidence} and confirmed there on {words.device(run.device)} by run {links.run(run)}"
+        rest = "" if best.gain.whole else f". The run as a whole is mixed: {text(run.verdict.summary)}"
+        return f"{name}: {effect}{where}, {kind}{rest}."
     entry = best.lever.entry
     if entry is None or entry.expected is None:
         return name

@@ -35,7 +35,7 @@ class Premise:
 
 @dataclass(frozen=True)
 class Gain:
-    """A confirmed better effect: which run, which cell."""
+    """A better effect in a confirmed cell: which run, which cell. The run may be mixed: refuted or a guard broken elsewhere."""
 
     run: Run
     cell: Cell
@@ -47,9 +47,14 @@ class Gain:
         return abs(math.log1p(self.cell.effect.estimate)) if self.cell.effect else 0.0
 
     @property
-    def rank(self) -> tuple[bool, float]:
-        """Measured on a GPU, then by size."""
-        return self.run.device.kind == "cuda", self.size
+    def whole(self) -> bool:
+        """Whether the run as a whole is confirmed."""
+        return self.run.verdict.outcome == "confirmed"
+
+    @property
+    def rank(self) -> tuple[bool, bool, float]:
+        """Measured on a GPU, then confirmed as a whole, then by size."""
+        return self.run.device.kind == "cuda", self.whole, self.size
 
 
 @dataclass(frozen=True)
@@ -122,7 +127,7 @@ def best_gain(runs: Iterable[Run], campaign: Campaign) -> Gain | None:
     gains = [
         Gain(run, cell, not outside(cell.point, campaign.operating_range))
         for run in decided
-        if run.verdict.outcome == "confirmed"
+        if run.verdict.outcome in ("confirmed", "mixed")
         for cell in run.predicted
         if cell.verdict.outcome == "confirmed" and cell.merit == "better" and cell.effect and cell.effect.estimate > -1
     ]
@@ -138,14 +143,16 @@ class Best:
 
 
 def best_lever(all_levers: Sequence[Lever]) -> Best | None:
-    """The open or adopted lever with the largest gain confirmed within the range, else the largest expected gain."""
+    """The open or adopted lever with the largest gain measured within the range, else the largest expected and not refuted."""
     usable = [lever for lever in all_levers if lever.open]
     measured = [lever for lever in usable if lever.best is not None and lever.best.in_range]
     if measured:
-        lever = max(measured, key=lambda each: (each.best.rank if each.best else (False, 0.0), each.name))
+        lever = max(measured, key=lambda each: (each.best.rank if each.best else (False, False, 0.0), each.name))
         return Best(lever, lever.best)
     expected = [lever for lever in usable if expected_size(lever) > 0]
-    return Best(max(expected, key=lambda each: (expected_size(each), each.name)), None) if expected else None
+    untried = [lever for lever in expected if all(run.verdict.outcome != "refuted" for run in lever.latest)]
+    candidates = untried or expected
+    return Best(max(candidates, key=lambda each: (expected_size(each), each.name)), None) if candidates else None
 
 
 def expected_size(lever: Lever) -> float:

@@ -39,17 +39,22 @@ def lever_row(lever: Lever, premises: Mapping[str, Premise], links: Links) -> Le
     """One lever. Its best effect and its verdicts name the runs."""
     name, entry = text(lever.name), lever.entry
     state = links.entry(lever.history[-1].id, lever.state) if lever.history else lever.state
+    if entry is not None:
+        claim, because, evidence = entry.claim, entry.because, f"{links.evidence(entry.evidence)}, {links.dated(entry)}"
+    else:  # only runs know it: what the newest one set out to show
+        run = max(lever.latest, key=lambda each: each.id)
+        claim, because, evidence = run.hypothesis.claim, run.hypothesis.because, f"hypothesis of {links.run(run)}"
     return LeverRow(
         name=name if lever.open else struck(name),
         state=state,
         expected=words.prediction(entry.expected) if entry and entry.expected else "-",
         best=_best(lever, links),
         verdicts="<br>".join(_latest(run, links) for run in lever.latest) or "-",
-        claim=sentence(entry.claim) if entry and entry.claim else "",
-        because=sentence(entry.because) if entry and entry.because else "",
+        claim=sentence(claim) if claim else "",
+        because=sentence(because) if because else "",
         risk=sentence(entry.risk) if entry and entry.risk else "",
         rests_on=", ".join(_rests_on(name, premises) for name in lever.rests_on),
-        evidence=f"{links.evidence(entry.evidence)}, {links.dated(entry)}" if entry else "",
+        evidence=evidence,
     )
 
 
@@ -59,6 +64,7 @@ def _best(lever: Lever, links: Links) -> str:
         return "-"
     where = f" at {text(label(gain.cell, gain.run))}" if gain.cell.point else ""
     beyond = "" if gain.in_range else ", outside of the operating range"
+    beyond += "" if gain.whole else ", in a mixed run"
     return (
         f"{words.metric(gain.cell.metric)}{figures(interval(gain.cell.effect))}{where}, {links.run(gain.run)}{beyond}"
     )

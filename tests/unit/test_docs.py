@@ -44,7 +44,9 @@ def test_the_specs_in_the_documentation_read(tmp_path: Path, index: int) -> None
     whole, command = blocks("spec.md", "yaml")
     text = whole
     if index == 1:
-        head = whole[: whole.index("kernel:")].replace("{metric: time, change: [-25%, -15%], at: {batch: [64, 80]}}", "{metric: throughput, change: '>= +3%'}")
+        head = whole[: whole.index("kernel:")].replace(
+            "{metric: time, change: [-25%, -15%], at: {batch: [64, 80]}}", "{metric: throughput, change: '>= +3%'}"
+        )
         text = head + command
     (tmp_path / "experiments").mkdir()
     (tmp_path / "experiments/example.yaml").write_text(text)
