@@ -41,6 +41,8 @@ def lever_row(lever: Lever, premises: Mapping[str, Premise], links: Links) -> Le
     state = links.entry(lever.history[-1].id, lever.state) if lever.history else lever.state
     if entry is not None:
         claim, because, evidence = entry.claim, entry.because, f"{links.evidence(entry.evidence)}, {links.dated(entry)}"
+    elif not lever.latest:  # a decision that retires what no readable entry proposes
+        claim, because, evidence = None, None, ""
     else:  # only runs know it: what the newest one set out to show
         run = max(lever.latest, key=lambda each: each.id)
         claim, because, evidence = run.hypothesis.claim, run.hypothesis.because, f"hypothesis of {links.run(run)}"
