@@ -17,6 +17,7 @@ from perfplan.models.base import Point
 from perfplan.models.campaign import Campaign
 from perfplan.models.record import Retread, Run, Source, SourceFile
 from perfplan.spec import SpecFile, read_spec
+from perfplan.units import points as point_words
 
 DEVICE_LOCK_SECONDS = 3600.0
 
@@ -40,7 +41,7 @@ class Listener:
 
     phase: Callable[[str], None]
     note: Callable[[str], None]
-    progress: Callable[[Progress], None]
+    progress: Callable[[str, Progress], None]  # the point in few words, and how far it is
 
 
 @dataclass(frozen=True)
@@ -107,7 +108,11 @@ def execute(prepared: Prepared, worker: Worker, layout: Layout, choice: Choice, 
     started = ids.timestamp()
     with device_lock(described.device.uuid or described.device.kind, DEVICE_LOCK_SECONDS, listener.note):
         listener.phase(f"measuring on {described.device.name}: {prepared.cost.text}")
-        measured = worker.measure(_job(prepared, layout), listener.progress)
+
+        def tell(progress: Progress) -> None:
+            listener.progress(point_words([progress.point], prepared.points) or "the only point", progress)
+
+        measured = worker.measure(_job(prepared, layout), tell)
     judged = judge.judge(spec, measured.cells, described.device.kind)
     return _record(prepared, measured, judged, started, choice)
 

@@ -11,7 +11,7 @@ from perfplan.measure.job import Progress
 from perfplan.models.record import Run
 from perfplan.pipeline import Result
 from perfplan.run import Listener
-from perfplan.units import percent, point
+from perfplan.units import percent
 
 PLAIN_EVERY = 2.0  # seconds between progress lines where there is no terminal
 
@@ -49,8 +49,8 @@ class Display:
     def _note(self, text: str) -> None:
         self._line(text)
 
-    def _progress(self, progress: Progress) -> None:
-        text = describe(progress)
+    def _progress(self, where: str, progress: Progress) -> None:
+        text = describe(where, progress)
         if self._status is not None:
             self._status.update(_escape(text))
         elif time.monotonic() - self._last_plain >= PLAIN_EVERY:
@@ -95,9 +95,8 @@ class Display:
 _STYLE = {"confirmed": "green", "refuted": "yellow", "mixed": "magenta", "inconclusive": "cyan", "invalid": "red"}
 
 
-def describe(progress: Progress) -> str:
+def describe(where: str, progress: Progress) -> str:
     """One line of progress: the point, how many pairs, the estimate so far with its interval."""
-    where = point(progress.point) or "the only point"
     if progress.estimate is None or progress.low is None or progress.high is None:
         return f"{where}: {progress.stage}"
     estimate = f"{percent(progress.estimate)} [{percent(progress.low)}, {percent(progress.high)}]"

@@ -9,7 +9,10 @@ from typing import Any
 from perfplan.measure.job import PointFailed
 from perfplan.models.base import Config, Point
 
-POISON = -1.2345e3  # a finite pattern beside NaN: an output of NaN could be right, and NaN poison would hide it
+# Two fillings of an output before a call. An element that still has its poison after both was never written. NaN alone would
+# hide an unwritten element where NaN is the right answer.
+FLOAT_POISONS = (math.nan, -1.2345e3)
+INTEGER_POISONS = (0x55, 0x2A)
 
 
 def check_arm(
@@ -20,8 +23,8 @@ def check_arm(
 
     before = {name: _fingerprint(tensor) for name, tensor in inputs.items()}
     results = []
-    for poison in (math.nan, POISON):
-        outputs = allocate(kernel, point, device, poison)
+    for filling in (0, 1):
+        outputs = allocate(kernel, point, device, filling)
         call = kernel.prepare(point, config, inputs, outputs)
         _expect_callable(call)
         call()
@@ -34,8 +37,8 @@ def check_arm(
     return max(_error(name, results[0][name], results[1][name], expected) for name in results[0])
 
 
-def allocate(kernel: Any, point: Point, device: str, poison: float = 0.0) -> dict[str, Any]:
-    """The outputs that the kernel declares, filled with `poison`."""
+def allocate(kernel: Any, point: Point, device: str, filling: int = 1) -> dict[str, Any]:
+    """The outputs that the kernel declares, filled with the first (0) or second (1) poison of their dtype."""
     import torch
 
     declared = kernel.outputs(point)
@@ -48,15 +51,17 @@ def allocate(kernel: Any, point: Point, device: str, poison: float = 0.0) -> dic
     for name, _, dtype in items:
         if not isinstance(dtype, torch.dtype):
             raise PointFailed("bad-kernel", f"outputs()[{name!r}]: {dtype!r} is not a torch dtype")
-    filled = {}
-    for name, shape, dtype in items:
-        value: Any = poison if dtype.is_floating_point or dtype.is_complex else -86
-        filled[name] = (
-            torch.full(shape, value, dtype=dtype, device=device)
-            if dtype is not torch.bool
-            else torch.zeros(shape, dtype=dtype, device=device)
-        )
-    return filled
+    return {
+        name: torch.full(shape, _poison(dtype, filling), dtype=dtype, device=device) for name, shape, dtype in items
+    }
+
+
+def _poison(dtype: Any, filling: int) -> float | int | bool:
+    import torch
+
+    if dtype is torch.bool:
+        return bool(filling)
+    return (FLOAT_POISONS if dtype.is_floating_point or dtype.is_complex else INTEGER_POISONS)[filling]
 
 
 def reference(kernel: Any, point: Point, inputs: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -85,22 +90,42 @@ def _expect_callable(call: object) -> None:
 
 
 def _error(name: str, first: Any, second: Any, expected: Mapping[str, Any]) -> float:
+    """Relative error of an output over both fillings; unwritten elements and misplaced non-finite values first."""
+    want = expected[name].double()
+    unwritten = _has_poison(first, 0) & _has_poison(second, 1)
+    if bool(unwritten.any()):
+        raise PointFailed(
+            "numerics", f"{name}: {int(unwritten.sum()):,} of {first.numel():,} elements were never written"
+        )
+    worst = 0.0
+    for result in (first.to(want.device).double(), second.to(want.device).double()):
+        _expect_same_nonfinite(name, result, want)
+        finite = want.isfinite()
+        worst = max(worst, _relative(result[finite], want[finite]))
+    return worst
+
+
+def _has_poison(output: Any, filling: int) -> Any:
     import torch
 
-    want = expected[name]
-    got, again = first.to(want.device).double(), second.to(want.device).double()
-    never_written = (
-        first.isnan() & (second == torch.tensor(POISON, dtype=second.dtype)) if first.is_floating_point() else None
-    )
-    if never_written is not None and bool(never_written.any()):
-        count = int(never_written.sum())
-        raise PointFailed("numerics", f"{name}: {count:,} of {first.numel():,} elements were never written")
-    for result in (got, again):
-        if not torch.equal(result.isfinite(), want.double().isfinite()):
-            kind = "NaN" if bool(result.isnan().any()) else "infinity or a finite value in the wrong place"
-            raise PointFailed("numerics", f"{name}: {kind} where the reference has none")
-    finite = want.double().isfinite()
-    return max(_relative(result[finite], want.double()[finite]) for result in (got, again))
+    poison = _poison(output.dtype, filling)
+    if poison != poison:
+        return output.isnan()
+    return output == torch.tensor(poison, dtype=output.dtype, device=output.device)
+
+
+def _expect_same_nonfinite(name: str, result: Any, want: Any) -> None:
+    """NaN and either infinity must stand just where the reference has them."""
+    for kind, here, there in (
+        ("NaN", result.isnan(), want.isnan()),
+        ("infinity", result.isposinf(), want.isposinf()),
+        ("minus infinity", result.isneginf(), want.isneginf()),
+    ):
+        extra, missing = int((here & ~there).sum()), int((there & ~here).sum())
+        if extra:
+            raise PointFailed("numerics", f"{name}: {kind} in {extra:,} elements where the reference has none")
+        if missing:
+            raise PointFailed("numerics", f"{name}: no {kind} in {missing:,} elements where the reference has it")
 
 
 def _relative(result: Any, want: Any) -> float:

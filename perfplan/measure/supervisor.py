@@ -19,6 +19,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import IO, Any
 
+import perfplan
 from perfplan.errors import EnvironmentProblem, Exit, Location, PerfplanError, WorkerCrashed
 from perfplan.measure.job import Described, Failure, Job, Measured, Progress
 from perfplan.models.base import Point
@@ -143,8 +144,9 @@ class Worker:
         self._log = self._log or tempfile.TemporaryFile()  # noqa: SIM115  # lives as long as the worker
         try:
             self._process = subprocess.Popen(
-                [sys.executable, "-m", "perfplan.measure.worker", str(writer), str(self._root)],
+                [sys.executable, "-P", "-m", "perfplan.measure.worker", str(writer), str(self._root)],
                 cwd=self._root,
+                env=_environment(),
                 stdin=subprocess.PIPE,
                 stdout=self._log,
                 stderr=self._log,
@@ -205,6 +207,12 @@ class Worker:
         if self._reader is not None:
             os.close(self._reader)
         self._process, self._reader = None, None
+
+
+def _environment() -> dict[str, str]:
+    """Ours, so that the worker finds this very perfplan; -P keeps the user's files from shadowing the libraries."""
+    folders = [str(Path(perfplan.__file__).parent.parent), *filter(None, [os.environ.get("PYTHONPATH")])]
+    return {**os.environ, "PYTHONPATH": os.pathsep.join(folders)}
 
 
 class BadKernel(PerfplanError):

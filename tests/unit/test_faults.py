@@ -54,6 +54,9 @@ def measure(worker: Worker, root: Path, name: str, **changes: object) -> Measure
 
 EVERYWHERE = {  # fault -> reason and words of the detail, at both points
     "nan_output": ("numerics", "NaN"),
+    "misplaced_infinity": ("numerics", "infinity in 1 elements where the reference has none"),
+    "nan_for_infinity": ("numerics", "NaN in 1 elements where the reference has none"),
+    "integers_not_written": ("numerics", "512 of 32,768 elements were never written"),
     "wrong_result": ("numerics", "relative error 0.01 is above"),
     "output_not_written": ("numerics", "512 of 32,768 elements were never written"),
     "returns_instead_of_writing": ("numerics", "never written"),
