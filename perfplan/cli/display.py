@@ -25,7 +25,8 @@ class Display:
         # a file or a pipe gets lines as long as they are; nobody scrolls sideways on a terminal
         width = None if stream.isatty() else 200
         self._console = Console(file=stream, highlight=False, width=width, soft_wrap=not stream.isatty())
-        self._status: Any = None
+        self._status: Any = None  # a spinner for a phase, or the bar of a measurement
+        self._bar: Any = None
         self._last_plain = 0.0
         self.listener = Listener(phase=self._phase, note=self._note, progress=self._progress)
 
@@ -51,11 +52,25 @@ class Display:
 
     def _progress(self, where: str, progress: Progress) -> None:
         text = describe(where, progress)
-        if self._status is not None:
-            self._status.update(_escape(text))
+        if self._console.is_terminal:
+            self._draw_bar(text, progress)
         elif time.monotonic() - self._last_plain >= PLAIN_EVERY:
             self._last_plain = time.monotonic()
             self._line(text)
+
+    def _draw_bar(self, text: str, progress: Progress) -> None:
+        """Pairs so far of the most that there can be; it ends earlier where the precision is enough."""
+        from rich.progress import BarColumn, SpinnerColumn, TextColumn
+        from rich.progress import Progress as Bar
+
+        if self._bar is None:
+            self._stop_status()
+            columns = (SpinnerColumn(), BarColumn(bar_width=20), TextColumn("{task.description}", markup=False))
+            self._status = Bar(*columns, console=self._console, transient=True)
+            self._bar = self._status.add_task("", total=None)
+            self._status.start()
+        total = progress.most_pairs or None
+        self._status.update(self._bar, description=text, completed=progress.pairs, total=total)
 
     def _line(self, text: str) -> None:
         self._console.print(text, markup=False)
@@ -63,7 +78,7 @@ class Display:
     def _stop_status(self) -> None:
         if self._status is not None:
             self._status.stop()
-            self._status = None
+            self._status = self._bar = None
 
     def result(self, result: Result) -> None:
         """The table of cells, the verdict, where the record lies, and the commit."""
@@ -116,7 +131,7 @@ def _table(run: Run) -> Any:
         ("predicted", False),
         ("verdict", False),
     ):
-        table.add_column(title, justify="right" if right else "left", no_wrap=True)
+        table.add_column(title, justify="right" if right else "left", overflow="fold")
     for row in cell_rows(run):
         table.add_row(*map(_escape, row))
     return table

@@ -55,7 +55,17 @@ def _measure(job: Job, index: int, cell: Cell, tell: Any) -> Cell:
         return lambda: run_once(arm, point, metric, Path(job.root), job.measure.timeout)
 
     def look(pairs: int, estimate: float, low: float, high: float) -> None:
-        tell(Progress(point=point, stage="A/B", pairs=pairs, estimate=estimate, low=low, high=high))
+        tell(
+            Progress(
+                point=point,
+                stage="A/B",
+                pairs=pairs,
+                most_pairs=job.measure.max_pairs,
+                estimate=estimate,
+                low=low,
+                high=high,
+            )
+        )
 
     baseline, candidate = sampler(command.baseline), sampler(command.candidate)
     tell(Progress(point=point, stage="warm-up"))

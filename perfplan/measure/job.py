@@ -44,6 +44,7 @@ class Progress(Model):
     point: Point
     stage: str
     pairs: int = 0
+    most_pairs: int = 0  # at which sampling ends in any case
     estimate: float | None = None
     low: float | None = None
     high: float | None = None

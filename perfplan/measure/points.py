@@ -98,7 +98,17 @@ def _measure(bench: Bench, point: Point, half_width: float, cell: Cell) -> Cell:
     floor = rounds.sample_floor(timed.baseline.sample, timed.again.sample, max(10, bench.job.measure.min_pairs), seed)
 
     def look(pairs: int, estimate: float, low: float, high: float) -> None:
-        bench.tell(Progress(point=point, stage="A/B", pairs=pairs, estimate=estimate, low=low, high=high))
+        bench.tell(
+            Progress(
+                point=point,
+                stage="A/B",
+                pairs=pairs,
+                most_pairs=bench.job.measure.max_pairs,
+                estimate=estimate,
+                low=low,
+                high=high,
+            )
+        )
 
     pairs = rounds.sample_pairs(
         timed.baseline.sample, timed.candidate.sample, bench.job.measure, half_width, seed, look
