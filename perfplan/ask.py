@@ -65,7 +65,8 @@ def ask(log: Log, wanted: Wanted, facts: Mapping[str, Scalar]) -> list[Found]:
     candidates = list(_everything(log, facts))
     fitting = [each for each in candidates if _fits(each, wanted)]
     if not wanted.words:
-        return sorted(fitting, key=lambda each: (each.kind != "dead-end", each.id), reverse=False)
+        newest = sorted(fitting, key=lambda each: each.id, reverse=True)
+        return sorted(newest, key=lambda each: each.kind != "dead-end")
     ranked = [(score, each) for each in fitting if (score := _score(each, wanted.words)) > 0]
     best = max((score for score, _ in ranked), default=0.0)
     complete = [(score, each) for score, each in ranked if score >= 1]

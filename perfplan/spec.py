@@ -61,6 +61,8 @@ def _check_place(path: Path, shown: str, layout: Layout) -> None:
     def refuse(message: str, hint: str) -> BadInput:
         return BadInput([Problem(Location(shown), message, hint)])
 
+    if path.is_dir():
+        raise refuse("is a folder, not a spec", f"name its files: {shown}/*.yaml")
     if path.suffix == ".yml":
         raise refuse("a spec ends in .yaml", f"rename it to {path.stem}.yaml")
     if path.resolve().parent != layout.experiments.resolve():

@@ -41,19 +41,27 @@ def allocate(kernel: Any, point: Point, device: str, filling: int = 1) -> dict[s
     """The outputs that the kernel declares, filled with the first (0) or second (1) poison of their dtype."""
     import torch
 
+    return {
+        name: torch.full(shape, _poison(dtype, filling), dtype=dtype, device=device)
+        for name, (shape, dtype) in declared_outputs(kernel, point).items()
+    }
+
+
+def declared_outputs(kernel: Any, point: Point) -> dict[str, tuple[tuple[int, ...], Any]]:
+    """What the kernel says of its outputs: name -> (shape, dtype). Raises PointFailed where it says it wrongly."""
+    import torch
+
     declared = kernel.outputs(point)
     try:
-        items = [(name, tuple(shape), dtype) for name, (shape, dtype) in declared.items()]
+        outputs = {name: (tuple(shape), dtype) for name, (shape, dtype) in declared.items()}
     except (TypeError, ValueError, AttributeError):
         raise PointFailed("bad-kernel", f"outputs() must give name -> (shape, dtype), not {declared!r}") from None
-    if not items:
+    if not outputs:
         raise PointFailed("bad-kernel", "outputs() declares no output")
-    for name, _, dtype in items:
+    for name, (_, dtype) in outputs.items():
         if not isinstance(dtype, torch.dtype):
             raise PointFailed("bad-kernel", f"outputs()[{name!r}]: {dtype!r} is not a torch dtype")
-    return {
-        name: torch.full(shape, _poison(dtype, filling), dtype=dtype, device=device) for name, shape, dtype in items
-    }
+    return outputs
 
 
 def _poison(dtype: Any, filling: int) -> float | int | bool:
@@ -69,12 +77,12 @@ def reference(kernel: Any, point: Point, inputs: Mapping[str, Any]) -> Mapping[s
     import torch
 
     expected: Mapping[str, Any] = kernel.reference(point, inputs)
-    declared = kernel.outputs(point)
+    declared = declared_outputs(kernel, point)
     if not isinstance(expected, Mapping) or set(expected) != set(declared):
         got = sorted(expected) if isinstance(expected, Mapping) else type(expected).__name__
         raise PointFailed("bad-kernel", f"reference() must give {sorted(declared)}, not {got}")
     for name, tensor in expected.items():
-        shape = tuple(declared[name][0])
+        shape = declared[name][0]
         if tuple(tensor.shape) != shape:
             raise PointFailed(
                 "bad-kernel", f"{name}: reference() has shape {tuple(tensor.shape)}, outputs() declares {shape}"

@@ -76,7 +76,7 @@ def _explain(error: Exception, root: Path) -> tuple[Any, str]:
             unit = " bytes" if "memory" in str(what) else ""
             return "out-of-resources", f"{what}: needs {required:,}{unit}, the device has {limit:,}"
         return "out-of-resources", str(error)
-    if name == "OutOfMemoryError" or isinstance(error, MemoryError):
+    if name == "OutOfMemoryError" or isinstance(error, MemoryError) or "can't allocate memory" in str(error):
         return "out-of-memory", (str(error).splitlines() or [name])[0]
     return "bad-kernel", describe_error(error, root)
 

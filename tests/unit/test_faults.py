@@ -54,6 +54,8 @@ def measure(worker: Worker, root: Path, name: str, **changes: object) -> Measure
 
 EVERYWHERE = {  # fault -> reason and words of the detail, at both points
     "nan_output": ("numerics", "NaN"),
+    "bad_shape": ("bad-kernel", "outputs() must give name -> (shape, dtype)"),
+    "wants_all_memory": ("out-of-memory", "allocate memory"),
     "misplaced_infinity": ("numerics", "infinity in 1 elements where the reference has none"),
     "nan_for_infinity": ("numerics", "NaN in 1 elements where the reference has none"),
     "integers_not_written": ("numerics", "512 of 32,768 elements were never written"),
