@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: demo test lint docs bench gpu-test clean
+.PHONY: demo test lint bench gpu-test clean
 
 # A scratch repository from nothing: init, one experiment on the CPU, the verdict, the commit and the plan
 demo: $(STAMP)
@@ -24,6 +24,10 @@ lint: $(STAMP)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+
+# Whole processes, side by side; docs/speed.md and docs/h200-anchors.md hold the figures
+bench: $(STAMP)
+	$(BIN)/python tests/benchmarks/cli_speed.py
 
 gpu-test: $(STAMP)
 	$(BIN)/python -m pytest -q tests/gpu

@@ -160,7 +160,6 @@ def test_a_knob_that_is_declared_wrongly_is_named(declared: dict[str, object]) -
 
 
 def test_the_schema_accepts_what_we_accept_and_refuses_a_misspelt_key(layout: Layout) -> None:
-    jsonschema = pytest.importorskip("jsonschema")
     good, schema = read(layout, SPEC).document.data, json_schema("spec")
     jsonschema.validate(good, schema)
     jsonschema.validate({**good, "points": {"rows": 64}}, schema)
