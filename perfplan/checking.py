@@ -60,7 +60,10 @@ def check_spec(path: Path, layout: Layout, log: Log, device: str | None) -> Repo
     try:
         shown = layout.relative(path)
         spec_file = read_spec(path, layout)
-        problems = preflight.check_campaign(spec_file, log.campaigns)
+        problems = [
+            *preflight.check_campaign(spec_file, log.campaigns),
+            *preflight.check_premises(spec_file, log.premises(spec_file.spec.campaign)),
+        ]
         if device is None or spec_file.spec.kernel is None:
             return _finish(shown, spec_file, problems, spec_file.spec.cells(), log)
         return _with_kernel(shown, spec_file, problems, layout, log, device)

@@ -8,6 +8,8 @@ from collections.abc import Sequence
 from perfplan.models.record import Cell, Interval
 from perfplan.stats import hodges_lehmann, signed_rank_interval
 
+FLOOR_CONFIDENCE = 0.99  # an A/A effect must be clearly there before it voids a point
+
 
 def interval_of(log_ratios: Sequence[float], confidence: float = 0.95) -> Interval:
     """Effect as a relative change (exp(log ratio) - 1), from one log ratio a pair."""

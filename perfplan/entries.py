@@ -119,7 +119,7 @@ def _previous(log: Log, request: EntryRequest, campaign: str) -> Decision | None
 
 
 def _check_references(log: Log, request: EntryRequest, campaign: str, fields: Mapping[str, Any]) -> None:
-    premises = {each.name for each in log.decisions if each.kind == "premise" and each.campaign == campaign}
+    premises = log.premises(campaign)
     for name in fields.get("rests_on", []):
         if name not in premises:
             raise PerfplanError(f"there is no premise {name!r} in {campaign}", hint=_close(name, premises))

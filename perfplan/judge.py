@@ -22,7 +22,6 @@ from perfplan.units import percent, points
 
 ALPHA = 0.05
 NO_EFFECT = 0.005  # an interval within +-0.5 % is called no effect, as is one that holds zero
-FLOOR_ALPHA = 0.01  # an A/A effect must be clearly there before it voids a point
 MAX_NOISE = {"cuda": 0.005, "cpu": 0.03}  # A/A effect that voids a point, where the spec sets none
 
 

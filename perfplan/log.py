@@ -32,6 +32,10 @@ class Log:
     paths: dict[str, str] = field(default_factory=dict)  # id of a run or decision -> its file, from the root
     problems: list[Problem] = field(default_factory=list)
 
+    def premises(self, campaign: str) -> list[str]:
+        """Names of the campaign's premises, fallen ones included."""
+        return sorted({each.name for each in self.decisions if each.kind == "premise" and each.campaign == campaign})
+
     def run(self, run_id: str) -> Run | None:
         """The run with this very id."""
         return next((run for run in self.runs if run.id == run_id), None)

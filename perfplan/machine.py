@@ -8,6 +8,7 @@ import shutil
 import subprocess
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cache
 from importlib import metadata
 from pathlib import Path
 
@@ -22,6 +23,7 @@ class Machine:
     """What can be known of this machine at once. A GPU's SM count is not among it: no tool tells it without a context."""
 
     gpus: tuple[str, ...] = ()
+    uuid: str = ""  # of the first GPU
     arch: str = ""
     driver: str = ""
     versions: Mapping[str, str] = field(default_factory=dict)
@@ -37,6 +39,7 @@ class Machine:
         return known
 
 
+@cache
 def this_machine() -> Machine:
     """Ask nvidia-smi (if it is there) and the installed packages."""
     versions = {}
@@ -48,8 +51,8 @@ def this_machine() -> Machine:
     rows = _nvidia_smi()
     if not rows:
         return Machine(versions=versions)
-    _, capability, driver, _ = rows[0]
-    return Machine(tuple(row[0] for row in rows), "sm" + capability.replace(".", ""), driver, versions)
+    _, capability, driver, uuid = rows[0]
+    return Machine(tuple(row[0] for row in rows), uuid, "sm" + capability.replace(".", ""), driver, versions)
 
 
 def cpu_name() -> str:

@@ -47,6 +47,16 @@ def check_campaign(spec_file: SpecFile, campaigns: Mapping[str, Campaign]) -> li
     return [Problem(spec_file.locate("campaign"), f"there is no plans/{wanted}.yaml", hint)]
 
 
+def check_premises(spec_file: SpecFile, premises: Iterable[str]) -> list[Problem]:
+    """The premises that the experiment rests on must be in the log."""
+    known = sorted(set(premises))
+    return [
+        Problem(spec_file.locate("rests_on", index), f"there is no premise {name!r}", _hint(name, known))
+        for index, name in enumerate(spec_file.spec.rests_on)
+        if name not in known
+    ]
+
+
 def check_kernel(spec_file: SpecFile, kernel: KernelInfo) -> list[Problem]:
     """Axes, knobs and their values against what the kernel declares; everything at once."""
     spec = spec_file.spec

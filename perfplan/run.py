@@ -68,7 +68,11 @@ class Prepared:
 def read(path: Path, layout: Layout, log: Log) -> tuple[SpecFile, Campaign]:
     """Read a spec and its campaign. Raises BadInput with everything that is wrong with it."""
     spec_file = read_spec(path, layout)
-    problems = preflight.check_campaign(spec_file, log.campaigns)
+    premises = log.premises(spec_file.spec.campaign)
+    problems = [
+        *preflight.check_campaign(spec_file, log.campaigns),
+        *preflight.check_premises(spec_file, premises),
+    ]
     if problems:
         raise BadInput(problems)
     return spec_file, log.campaigns[spec_file.spec.campaign]

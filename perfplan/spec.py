@@ -8,8 +8,9 @@ from dataclasses import dataclass, field
 from math import prod
 from pathlib import Path
 
+from perfplan import scope
 from perfplan.blobs import blob_id
-from perfplan.errors import BadInput, Location, Problem
+from perfplan.errors import BadInput, Location, PerfplanError, Problem
 from perfplan.layout import Layout
 from perfplan.models.spec import Prediction, Spec
 from perfplan.yamlfile import Document, read_document, validate
@@ -91,6 +92,7 @@ def _semantic_problems(spec: Spec, document: Document) -> Iterable[Problem]:
         yield from _prediction_problems(spec, guard, document, ("guards", index))
     yield from _overlaps(spec, document)
     yield from _arm_problems(spec, document)
+    yield from _condition_problems(spec, document)
 
 
 def _prediction_problems(
@@ -135,6 +137,18 @@ def _overlaps(spec: Spec, document: Document) -> Iterable[Problem]:
                 document.locate(*key), f"{shown} falls under two bands", "narrow `at` so that each point has one"
             )
             return
+
+
+def _condition_problems(spec: Spec, document: Document) -> Iterable[Problem]:
+    for index, condition in enumerate(spec.if_refuted.reopen_when):
+        for fact in condition:
+            try:
+                where = document.locate("if_refuted", "reopen_when", index, fact)
+                scope.check(
+                    {fact: condition[fact]}, Location(where.path, where.line, "if_refuted.reopen_when"), reopening=True
+                )
+            except PerfplanError as error:
+                yield Problem(error.location or where, error.message, error.hint)
 
 
 def _arm_problems(spec: Spec, document: Document) -> Iterable[Problem]:

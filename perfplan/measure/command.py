@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from perfplan.blobs import file_blob
-from perfplan.effects import interval_of
+from perfplan.effects import FLOOR_CONFIDENCE, interval_of
 from perfplan.measure import rounds
 from perfplan.measure.job import Job, Measured, PointFailed, Progress
 from perfplan.models.base import Point
@@ -79,7 +79,7 @@ def _measure(job: Job, index: int, cell: Cell, tell: Any) -> Cell:
             "baseline": Arm(median=statistics.median(pairs.baseline), samples=pairs.baseline),
             "candidate": Arm(median=statistics.median(pairs.candidate), samples=pairs.candidate),
             "effect": interval_of(pairs.log_ratios()),
-            "floor": interval_of(floor.log_ratios()),
+            "floor": interval_of(floor.log_ratios(), FLOOR_CONFIDENCE),
         }
     )
 

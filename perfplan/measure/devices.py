@@ -5,12 +5,12 @@ from __future__ import annotations
 import os
 import platform
 import re
-from importlib import metadata
+import sys
 from pathlib import Path
 from typing import Any
 
 import perfplan
-from perfplan.machine import cpu_name
+from perfplan.machine import cpu_name, this_machine
 from perfplan.models.record import Device
 
 
@@ -50,22 +50,26 @@ def read_device(name: str) -> Device:
     return _cpu() if name == "cpu" else _gpu(int(name.partition(":")[2]))
 
 
-def read_software(with_torch: bool = True) -> dict[str, str]:
-    """Versions that can turn a verdict. What is not installed is left out."""
-    software = {"python": platform.python_version(), "perfplan": perfplan.__version__}
-    for name in ("torch", "triton", "numpy"):
-        try:
-            software[name] = metadata.version(name)
-        except metadata.PackageNotFoundError:
-            continue
-    if with_torch and "torch" in software:
-        import torch
+def read_machine(asked: str) -> Device:
+    """The device of a command experiment, without torch: the first GPU where there is one and `asked` is not cpu."""
+    machine = this_machine()
+    if asked == "cpu" or (asked == "auto" and not machine.gpus):
+        return _cpu()
+    if not machine.gpus:
+        raise NoDevice(f"{asked}: nvidia-smi shows no GPU here", "--device cpu runs on the CPU")
+    facts = {"gpus": len(machine.gpus), "host_cpu": cpu_name()}
+    return Device(kind="cuda", name=machine.gpus[0], arch=machine.arch, uuid=machine.uuid, facts=facts)
 
-        if torch.version.cuda:
-            software["cuda"] = torch.version.cuda
-        driver = _nvml("nvmlSystemGetDriverVersion")
-        if driver:
-            software["driver"] = driver
+
+def read_software() -> dict[str, str]:
+    """Versions that can turn a verdict. What is not installed is left out."""
+    software = {"python": platform.python_version(), "perfplan": perfplan.__version__, **this_machine().versions}
+    torch = sys.modules.get("torch")
+    if torch is not None and torch.version.cuda:
+        software["cuda"] = torch.version.cuda
+    driver = this_machine().driver or _nvml("nvmlSystemGetDriverVersion")
+    if driver:
+        software["driver"] = driver
     if os.environ.get("TRITON_INTERPRET") == "1":
         software["triton-mode"] = "interpreter"
     return software
@@ -102,9 +106,8 @@ def _cpu() -> Device:
 
 
 def _cpu_facts() -> dict[str, Any]:
-    import torch
-
-    return {"cores": os.cpu_count() or 1, "torch_threads": torch.get_num_threads()}
+    torch = sys.modules.get("torch")  # a command experiment runs without
+    return {"cores": os.cpu_count() or 1, **({"torch_threads": torch.get_num_threads()} if torch else {})}
 
 
 def _llc_bytes() -> int | None:

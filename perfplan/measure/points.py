@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from perfplan.effects import interval_of
+from perfplan.effects import FLOOR_CONFIDENCE, interval_of
 from perfplan.measure import clock, numerics, rotation, rounds
 from perfplan.measure.job import Job, PointFailed, Progress
 from perfplan.measure.kernels import describe_error
@@ -125,7 +125,7 @@ def _measure(bench: Bench, point: Point, half_width: float, cell: Cell) -> Cell:
             "baseline": made[0],
             "candidate": made[1],
             "effect": interval_of(pairs.log_ratios()),
-            "floor": interval_of(floor.log_ratios()),
+            "floor": interval_of(floor.log_ratios(), FLOOR_CONFIDENCE),
             "cache": timed.cache,
             "timer": timed.baseline.timer if timed.baseline.timer == timed.candidate.timer else "mixed",
             "notes": [*notes, *timer_notes],

@@ -56,8 +56,9 @@ class Session:
 
     def describe(self, entry: str | None, device: str) -> None:
         info = kernels.describe(self.load(entry), entry) if entry else None
-        name = devices.pick(device) if entry else "cpu"
-        found, software = devices.read_device(name), devices.read_software(with_torch=entry is not None)
+        name = devices.pick(device) if entry else device
+        found = devices.read_device(name) if entry else devices.read_machine(device)
+        software = devices.read_software()
         self.channel.send("described", Described(kernel=info, device=found, device_name=name, software=software))
 
     def memory(self, entry: str, points: list[Point]) -> None:

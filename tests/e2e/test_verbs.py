@@ -322,3 +322,21 @@ measure: {min_pairs: 8, max_pairs: 8, max_noise: 0.9, half_width: 0.2}
     repo.write("experiments/fails.yaml", spec.replace("0.0{ms}", "never").replace("lever: sleep", "lever: other"))
     failed = repo.perfplan("run", "experiments/fails.yaml")
     assert failed.returncode == 5 and "exit code 1" in failed.stdout and "Traceback" not in failed.stderr
+
+
+def test_a_premise_that_nobody_stated_is_a_mistake_in_a_spec(repo: Repo) -> None:
+    repo.write("experiments/sum-once.yaml", SPEC + "rests_on: [sums-are-the-slope]\n")
+    done = repo.perfplan("check", "--no-kernel", "experiments/sum-once.yaml")
+    assert done.returncode == 2 and "there is no premise 'sums-are-the-slope'" in done.stderr
+    assert repo.perfplan("premise", "add", "sums-are-the-slope", "--claim", "c").returncode == 0
+    assert repo.perfplan("check", "--no-kernel", "experiments/sum-once.yaml").returncode == 0
+
+
+def test_a_command_needs_no_torch(repo: Repo) -> None:
+    repo.write("no/torch.py", "raise ModuleNotFoundError(\"No module named 'torch'\", name='torch')\n")
+    spec = SPEC[: SPEC.index("kernel:")].replace(", at: {rows: [64, 256]}", "")
+    arms = "command:\n  baseline: {argv: [sleep, '0.05']}\n  candidate: {argv: [sleep, '0.01']}\nmeasure: {min_pairs: 8, max_pairs: 8, max_noise: 0.9}\n"
+    repo.write("experiments/naps.yaml", spec + arms)
+    done = repo.perfplan("run", "experiments/naps.yaml", PYTHONPATH=str(repo.root / "no"))
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "confirmed" in done.stdout and repo.log()[0].startswith("perf(test): #fewer-passes")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 from pathlib import Path
 
+import jsonschema
 import pytest
 
 from perfplan.campaigns import read_campaign
@@ -69,6 +70,7 @@ WRONG = {
     "an entry without class": ("row_sum.py:RowSum", "row_sum.py", "kernel.entry: "),
     "no kernel and no command": ("kernel:\n  entry: kernels/row_sum.py:RowSum\n  baseline: {passes: 4}\n  candidate: {passes: 1}\n", "", "either kernel: or command:"),
     "too many points": ("points: {rows: [64, 256]}", "points: {rows: [64, 256], a: [" + ",".join(map(str, range(101))) + "], b: [" + ",".join(map(str, range(101))) + "]}", "more than 10,000"),
+    "a fact that does not exist": ("measure:", "if_refuted: {reopen_when: [{device.smcount: changed}]}\nmeasure:", ":13: if_refuted.reopen_when.device.smcount: is not a fact"),
     "too few pairs": ("min_pairs: 8", "min_pairs: 3", "measure.min_pairs"),
 }  # fmt: skip
 
