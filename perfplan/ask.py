@@ -168,6 +168,7 @@ def _score(found: Found, words: Sequence[str]) -> float:
     parts = [_plain(word) for word in words if _plain(word)]
     if not parts:
         return 0.0
+    in_names += " " + " ".join(each.replace(" ", "") for each in names)  # "allreduce" is "all-reduce"
     if all(part in in_names for part in parts):
         return 3.0
     if all(part in anywhere for part in parts):

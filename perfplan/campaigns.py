@@ -9,7 +9,7 @@ from pathlib import Path
 from perfplan.errors import PerfplanError
 from perfplan.layout import Layout
 from perfplan.models.campaign import Campaign
-from perfplan.yamlfile import read_model
+from perfplan.validation import read_model
 
 
 def find_campaigns(layout: Layout) -> list[Path]:

@@ -20,8 +20,9 @@ from perfplan.models.dead_end import DeadEnd
 from perfplan.models.decision import Decision, Evidence
 from perfplan.models.record import Cell, Device, Run
 from perfplan.models.spec import Spec
-from perfplan.scope import Answer
+from perfplan.scope import Answer, Value
 from perfplan.units import effects, points
+from perfplan.units import point as point_words
 
 
 @dataclass(frozen=True)
@@ -187,19 +188,12 @@ def _minor(version: str) -> str:
 
 def _how_near(entry: DeadEnd, spec: Spec, experiment: str) -> str:
     changed = spec.changed_knobs()
-    if (
-        spec.kernel
-        and entry.kernel == spec.kernel.entry
-        and entry.knobs
-        and all(changed.get(k) == v for k, v in entry.knobs.items())
-    ):
+    same_kernel = spec.kernel is not None and entry.kernel == spec.kernel.entry
+    if same_kernel and entry.knobs and all(changed.get(name) == value for name, value in entry.knobs.items()):
         return "same kernel and knobs"
     ours = {_plain(word) for word in (spec.lever, experiment, *spec.techniques)}
     theirs = {_plain(word) for word in (entry.name, entry.technique, *entry.aliases)}
-    if not ours & theirs:
-        return ""
-    measured_elsewhere = entry.kernel and spec.kernel and entry.kernel != spec.kernel.entry
-    return "" if measured_elsewhere else "same technique"
+    return "same technique" if ours & theirs else ""
 
 
 def _plain(word: str) -> str:
@@ -212,47 +206,73 @@ def _answer(log: Log, entry: DeadEnd, spec: Spec, facts: dict[str, Scalar], poin
     other = _other_change(log, entry, spec)
     if other:
         return Answer("no", (other,))
-    reopened = _reopened(log, entry, facts, points)
-    return Answer("no", (f"reopened: {reopened}",)) if reopened else scopes.covers(entry.scope, facts, points)
+    return _by_points(log, entry, facts, points)
+
+
+def _by_points(log: Log, entry: DeadEnd, facts: dict[str, Scalar], points: Sequence[Point]) -> Answer:
+    """The scope's answer at the points that no reopening condition takes out: batch 32 does not reopen batch 64."""
+    opened = [_reopening(log, entry, {**facts, **point}) for point in points or [{}]]
+    reasons = tuple(dict.fromkeys(f"reopened: {words}" for state, words in opened if state == "yes"))
+    left = [point for point, (state, _) in zip(points, opened, strict=False) if state != "yes"]
+    if reasons and not left:
+        return Answer("no", reasons)
+    answer = scopes.covers(entry.scope, facts, left)
+    if answer.value == "no":
+        return Answer("no", (*answer.because, *reasons))
+    doubts = tuple(dict.fromkeys(words for state, words in opened if state == "unknown"))
+    return Answer("unknown", (*answer.because, *doubts), answer.points) if doubts else answer
 
 
 def _other_change(log: Log, entry: DeadEnd, spec: Spec) -> str:
-    """Where a measured dead end is about another change under the same name, which; a lever has many implementations."""
+    """Where a dead end is about another change under the same name, which; a lever has many implementations."""
+    if entry.kernel and spec.kernel and entry.kernel != spec.kernel.entry:
+        return f"it is about {entry.kernel}"
     run = log.run(entry.id)
     if run is None:
         return ""
     if spec.command is not None:
         same = run.candidate == spec.command.candidate.model_dump(exclude_defaults=True)
         return "" if same else "it was measured with another command"
-    changed = spec.changed_knobs()
-    differing = {name: value for name, value in run.changed.items() if changed.get(name) != value}
-    if not differing:
-        return ""
-    before = ", ".join(f"{name}={value}" for name, value in differing.items())
-    return f"it was measured with {before}, here {', '.join(f'{name}={changed.get(name)}' for name in differing)}"
-
-
-def _reopened(log: Log, entry: DeadEnd, facts: dict[str, Scalar], points: Sequence[Point]) -> str:
-    """The first reopening condition that holds now, in words; empty where none does."""
-    evidence = next((run for run_id in reversed(entry.evidence.runs) if (run := log.run(run_id)) is not None), None)
-    for condition in entry.reopen_when:
-        if all(_condition_holds(log, evidence, fact, wanted, facts, points) for fact, wanted in condition.items()):
-            return scopes.scope_words(condition)
+    assert spec.kernel is not None
+    changed, baseline = spec.changed_knobs(), spec.kernel.baseline
+    if changed != run.changed:
+        return f"it was measured with {point_words(run.changed)}, here {point_words(changed)}"
+    before = {name: was for name, was in run.baseline.items() if name in baseline and was != baseline[name]}
+    if before:
+        here = {name: baseline[name] for name in before}
+        return f"it was measured against {point_words(before)}, here against {point_words(here)}"
     return ""
 
 
-def _condition_holds(
-    log: Log, evidence: Run | None, fact: str, wanted: Any, facts: dict[str, Scalar], points: Sequence[Point]
-) -> bool:
+def _reopening(log: Log, entry: DeadEnd, facts: Mapping[str, Scalar]) -> tuple[Value, str]:
+    """Whether a reopening condition holds, and which; unknown where nobody wrote down what it is compared with."""
+    evidence = next((run for run_id in reversed(entry.evidence.runs) if (run := log.run(run_id)) is not None), None)
+    doubt = ""
+    for condition in entry.reopen_when:
+        states = {fact: _condition_holds(log, evidence, fact, wanted, facts) for fact, wanted in condition.items()}
+        if all(state == "yes" for state in states.values()):
+            return "yes", scopes.scope_words(condition)
+        if "no" not in states.values():
+            missing = " and ".join(fact for fact, state in states.items() if state == "unknown")
+            doubt = doubt or f"nobody wrote down the {missing} of the evidence, so it may have changed"
+    return ("unknown", doubt) if doubt else ("no", "")
+
+
+def _condition_holds(log: Log, evidence: Run | None, fact: str, wanted: Any, facts: Mapping[str, Scalar]) -> Value:
     if wanted != "changed":
-        values = [facts[fact]] if fact in facts else [point[fact] for point in points if fact in point]
-        return any(scopes.holds(wanted, value) for value in values)
+        return "yes" if fact in facts and scopes.meets(fact, wanted, facts[fact]) else "no"
     if evidence is None:
-        return False
+        return "unknown"
     if fact == "kernel":
-        return any(_blob_now(log, each.path) not in (None, each.blob) for each in evidence.source.files)
+        return (
+            "yes" if any(_blob_now(log, each.path) not in (None, each.blob) for each in evidence.source.files) else "no"
+        )
     before = _evidence_fact(evidence, fact)
-    return before is not None and fact in facts and facts[fact] != before
+    if fact not in facts:
+        return "no"
+    if before is None:
+        return "unknown"
+    return "yes" if facts[fact] != before else "no"
 
 
 def _evidence_fact(run: Run, fact: str) -> Scalar | None:

@@ -10,7 +10,7 @@ import yaml
 from perfplan import atomic
 from perfplan.layout import Layout
 from perfplan.models.decision import Decision
-from perfplan.yamlfile import read_model
+from perfplan.validation import read_model
 
 
 def decision_path(layout: Layout, decision: Decision) -> Path:

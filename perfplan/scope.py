@@ -35,8 +35,14 @@ KNOWN_FACTS = (
     "kernel",
 )
 KNOWN_PREFIXES = ("versions.", "knobs.", "device.")
+# Names that look like an axis and are the tail of a fact: as an axis they would be unknown for ever
+_SHORTENED = {
+    **{name: f"device.{name}" for name in ("arch", "sm_count")},
+    **{name: f"versions.{name}" for name in ("torch", "triton", "cuda", "driver", "nccl", "numpy", "python")},
+}
 _AXIS = re.compile(r"^[A-Za-z_][A-Za-z0-9_-]*$")
 _COMPARISON = re.compile(r"^\s*(<=|>=|==|!=|~=|<|>)\s*(.+?)\s*$")
+_NUMBERS = re.compile(r"^\d+(\.\d+)*")
 _OPERATORS: dict[str, Callable[[Any, Any], bool]] = {
     "<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge, "==": operator.eq, "!=": operator.ne,
 }  # fmt: skip
@@ -57,11 +63,14 @@ def check(scope: Mapping[str, Any], where: Location, *, reopening: bool = False)
         place = Location(where.path, where.line, f"{where.key}.{fact}" if where.key else fact)
         if not _is_fact(fact):
             known = [*KNOWN_FACTS, "versions.<name>", "knobs.<name>", "<axis>"]
-            close = difflib.get_close_matches(fact, KNOWN_FACTS, n=1)
+            close = [_SHORTENED[fact]] if fact in _SHORTENED else difflib.get_close_matches(fact, KNOWN_FACTS, n=1)
             hint = f"did you mean {close[0]!r}?" if close else f"facts: {', '.join(known)}"
             raise PerfplanError("is not a fact", hint=hint, location=place)
         for each in condition if isinstance(condition, list) else [condition]:
             _check_condition(each, place, reopening)
+            if fact.startswith("versions.") and isinstance(each, float):
+                hint = f'write it in quotes, "{each}": as a number 2.10 is 2.1'
+                raise PerfplanError("a version is text", hint=hint, location=place)
 
 
 def evaluate(scope: Mapping[str, Any], facts: Facts) -> Answer:
@@ -72,7 +81,7 @@ def evaluate(scope: Mapping[str, Any], facts: Facts) -> Answer:
     for fact, condition in scope.items():
         if fact not in facts:
             unknown.append(f"{_label(fact)} {condition_words(condition)}: not known here")
-        elif not holds(condition, facts[fact]):
+        elif not meets(fact, condition, facts[fact]):
             no.append(f"holds for {_label(fact)} {condition_words(condition)}, here {facts[fact]}")
     if no:
         return Answer("no", tuple(no))
@@ -91,6 +100,14 @@ def covers(scope: Mapping[str, Any], facts: Facts, points: Sequence[Point]) -> A
             covered = [point for point, _ in found] if any(axis in scope for axis in points[0]) else []
             return Answer(value, tuple(because)[:4], point_words(covered, points) if value != "no" else "")
     raise AssertionError("unreachable")
+
+
+def meets(fact: str, condition: Any, value: Scalar) -> bool:
+    """Whether a fact's value meets a condition. A plain version is compared as one: 2.11.0 is 2.11.0+cu130 too."""
+    if fact.startswith("versions."):
+        parts = condition if isinstance(condition, list) else [condition]
+        return any(holds(str(each) if _COMPARISON.match(str(each)) else f"=={each}", str(value)) for each in parts)
+    return holds(condition, value)
 
 
 def holds(condition: Any, value: Scalar) -> bool:
@@ -135,6 +152,8 @@ def _label(fact: str) -> str:
 def _is_fact(fact: str) -> bool:
     if fact in KNOWN_FACTS:
         return True
+    if fact in _SHORTENED:
+        return False
     if fact.startswith(KNOWN_PREFIXES):
         return not fact.startswith("device.") and len(fact.partition(".")[2]) > 0
     return bool(_AXIS.match(fact)) and not difflib.get_close_matches(
@@ -169,14 +188,17 @@ def _compare(part: str, value: Scalar) -> bool:
 
 
 def _compare_versions(sign: str, bound: str, value: str) -> bool:
-    """PEP 440 without the local part (2.11.0+cu130 is 2.11.0); dotted numbers for what is not PEP 440."""
+    """PEP 440 of the release: 2.11.0+cu130 and 2.11.0a0+hash are 2.11.0. Dotted numbers for what is not PEP 440.
+
+    A nightly build counts as its release, or the scope of a run on one (`~=2.11.0`) would not cover that very run.
+    """
     plain = value.partition("+")[0]
     try:
-        return Version(plain) in SpecifierSet(f"{sign}{bound}", prereleases=True)
+        return Version(Version(plain).base_version) in SpecifierSet(f"{sign}{bound}", prereleases=True)
     except (InvalidVersion, InvalidSpecifier):
         pass
     ours, theirs = _dotted(plain), _dotted(bound)
-    if not ours or not theirs:
+    if not _NUMBERS.match(plain) or not _NUMBERS.match(bound):
         return _OPERATORS[sign](plain.casefold(), bound.casefold()) if sign in ("==", "!=") else False
     if sign == "~=":
         return ours >= theirs and ours[: max(1, len(theirs) - 1)] == theirs[: max(1, len(theirs) - 1)]
@@ -202,7 +224,8 @@ def as_scope(words: Iterable[str]) -> dict[str, Any]:
         elif text[:1] in "<>!~":
             scope[fact] = text
         else:
-            values = [_scalar(each.strip()) for each in text.split(",")]
+            texts = [each.strip() for each in text.split(",")]
+            values: list[Scalar] = list(texts) if fact.startswith("versions.") else [_scalar(each) for each in texts]
             scope[fact] = values if len(values) > 1 else values[0]
     return scope
 

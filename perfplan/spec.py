@@ -13,7 +13,8 @@ from perfplan.blobs import blob_id
 from perfplan.errors import BadInput, Location, PerfplanError, Problem
 from perfplan.layout import Layout
 from perfplan.models.spec import Prediction, Spec
-from perfplan.yamlfile import Document, read_document, validate
+from perfplan.validation import validate
+from perfplan.yamlfile import Document, read_document
 
 MAX_CELLS = 10_000
 _SLUG = re.compile(r"^[a-z0-9][a-z0-9._-]*$")

@@ -126,12 +126,13 @@ def dead_end_reopen(**options: Any) -> int:
 
 
 @dead_end.command("list")
+@click.option("--json", "as_json", is_flag=True, help="Print the entries as JSON; docs/dead-ends.md documents it.")
 @click.pass_context
-def dead_end_list(context: click.Context) -> int:
+def dead_end_list(context: click.Context, as_json: bool) -> int:
     """List the entries; the same as `perfplan query --dead-ends`."""
     from perfplan.cli.query import query
 
-    code: int = context.invoke(query, dead_ends=True, limit=1000)
+    code: int = context.invoke(query, dead_ends=True, limit=1000, as_json=as_json)
     return code
 
 

@@ -15,6 +15,13 @@ from typing import Any, Protocol
 Call = Callable[[], Any]
 CPU_SAMPLE_SECONDS = 5e-3
 GPU_SAMPLE_SECONDS = 1e-3
+LOST_CONTEXT = (
+    "illegal memory access",
+    "device-side assert",
+    "unspecified launch failure",
+    "misaligned address",
+    "illegal instruction",
+)
 MOST_REPEATS = 10_000
 WARM_UP_SECONDS = 0.1  # on a GPU
 MOST_WARM_UP_ROUNDS = 1_000
@@ -50,22 +57,18 @@ class CpuPass:
 
 
 class GpuPass:
-    """One arm on a GPU: a captured graph if it can be captured, else plain launches."""
+    """One arm on a GPU: a captured graph, or with `capture` False plain launches."""
 
-    def __init__(self, calls: Sequence[Call], repeats: int) -> None:
+    def __init__(self, calls: Sequence[Call], repeats: int, capture: bool) -> None:
         import torch
 
         self._torch = torch
         self._calls = calls  # a graph knows addresses only: the buffers must live as long as it does
         self._count = repeats * len(calls)
-        self._run: Call = lambda: [call() for _ in range(repeats) for call in calls]
-        self.timer, self.note = "cuda-events", ""
-        try:
-            self._run = self._capture(calls, repeats)
-            self.timer = "cuda-graph"
-        except RuntimeError as error:
-            torch.cuda.synchronize()
-            self.note = f"not captured in a CUDA graph, plain launches are timed: {str(error).splitlines()[0][:150]}"
+        self.timer, self.note = ("cuda-graph", "") if capture else ("cuda-events", "")
+        self._run: Call = (
+            self._capture(calls, repeats) if capture else lambda: [call() for _ in range(repeats) for call in calls]
+        )
         self._events = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
 
     def _capture(self, calls: Sequence[Call], repeats: int) -> Call:
@@ -134,6 +137,26 @@ def warm_up(arms: Sequence[Pass], on_gpu: bool) -> None:
             break
 
 
-def make_pass(calls: Sequence[Call], repeats: int, on_gpu: bool) -> Pass:
-    """The arm as something to sample."""
-    return GpuPass(calls, repeats) if on_gpu else CpuPass(calls, repeats)
+def make_passes(arms: Sequence[Sequence[Call]], repeats: int, on_gpu: bool) -> list[Pass]:
+    """The arms as something to sample, all with the same timer: where one cannot be captured, none is."""
+    if not on_gpu:
+        return [CpuPass(calls, repeats) for calls in arms]
+    import torch
+
+    try:
+        return [GpuPass(calls, repeats, capture=True) for calls in arms]
+    except RuntimeError as error:
+        if lost_context(error):
+            raise
+        torch.cuda.synchronize()
+        plain: list[Pass] = [GpuPass(calls, repeats, capture=False) for calls in arms]
+        reason = str(error).splitlines()[0][:150]
+        for each in plain:
+            each.note = f"not captured in a CUDA graph, plain launches are timed: {reason}"
+        return plain
+
+
+def lost_context(error: BaseException) -> bool:
+    """Whether the CUDA context is lost with this error, and with it the process."""
+    text = str(error)
+    return any(words in text for words in LOST_CONTEXT)

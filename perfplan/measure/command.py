@@ -15,7 +15,6 @@ from pathlib import Path
 from typing import Any
 
 from perfplan.blobs import file_blob
-from perfplan.effects import FLOOR_CONFIDENCE, interval_of
 from perfplan.measure import rounds
 from perfplan.measure.job import Job, Measured, PointFailed, Progress
 from perfplan.models.base import Point
@@ -54,32 +53,18 @@ def _measure(job: Job, index: int, cell: Cell, tell: Any) -> Cell:
     def sampler(arm: CommandArm) -> rounds.Sample:
         return lambda: run_once(arm, point, metric, Path(job.root), job.measure.timeout)
 
-    def look(pairs: int, estimate: float, low: float, high: float) -> None:
-        tell(
-            Progress(
-                point=point,
-                stage="A/B",
-                pairs=pairs,
-                most_pairs=job.measure.max_pairs,
-                estimate=estimate,
-                low=low,
-                high=high,
-            )
-        )
-
     baseline, candidate = sampler(command.baseline), sampler(command.candidate)
     tell(Progress(point=point, stage="warm-up"))
     for sample in (baseline, candidate):
         sample()
-    tell(Progress(point=point, stage="A/A"))
-    floor = rounds.sample_floor(baseline, baseline, job.measure.min_pairs, index)
-    pairs = rounds.sample_pairs(baseline, candidate, job.measure, job.half_widths[index], index, look)
+    arms = rounds.Arms(baseline, candidate, again=baseline)
+    sampled = rounds.sample_point(point, arms, job.measure, job.half_widths[index], tell)
+    pairs = sampled.pairs
     return cell.model_copy(
         update={
+            **sampled.cell_fields(),
             "baseline": Arm(median=statistics.median(pairs.baseline), samples=pairs.baseline),
             "candidate": Arm(median=statistics.median(pairs.candidate), samples=pairs.candidate),
-            "effect": interval_of(pairs.log_ratios()),
-            "floor": interval_of(floor.log_ratios(), FLOOR_CONFIDENCE),
         }
     )
 

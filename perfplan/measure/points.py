@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from perfplan.effects import FLOOR_CONFIDENCE, interval_of
 from perfplan.measure import clock, numerics, rotation, rounds
 from perfplan.measure.job import Job, PointFailed, Progress
 from perfplan.measure.kernels import describe_error
@@ -47,25 +46,10 @@ def measure_point(bench: Bench, index: int) -> Cell:
     except PointFailed as failure:
         reason, detail = failure.reason, failure.detail
     except Exception as error:
-        if sticky(error):
+        if clock.lost_context(error):
             raise
         reason, detail = _explain(error, Path(bench.job.root))
     return cell.model_copy(update={"validity": Validity(valid=False, reason=reason, detail=detail)})
-
-
-def sticky(error: BaseException) -> bool:
-    """Whether the CUDA context is lost with this error, and with it the process."""
-    text = str(error)
-    return any(
-        words in text
-        for words in (
-            "illegal memory access",
-            "device-side assert",
-            "unspecified launch failure",
-            "misaligned address",
-            "illegal instruction",
-        )
-    )
 
 
 def _explain(error: Exception, root: Path) -> tuple[Any, str]:
@@ -93,44 +77,22 @@ def _measure(bench: Bench, point: Point, half_width: float, cell: Cell) -> Cell:
             "no-performance", "Triton's interpreter is on (TRITON_INTERPRET=1): numerics passed, nothing was timed"
         )
     timed = _Timed(bench, point, arms, work)
-    seed = hash_seed(point)
-    bench.tell(Progress(point=point, stage="A/A"))
-    floor = rounds.sample_floor(timed.baseline.sample, timed.again.sample, max(10, bench.job.measure.min_pairs), seed)
-
-    def look(pairs: int, estimate: float, low: float, high: float) -> None:
-        bench.tell(
-            Progress(
-                point=point,
-                stage="A/B",
-                pairs=pairs,
-                most_pairs=bench.job.measure.max_pairs,
-                estimate=estimate,
-                low=low,
-                high=high,
-            )
-        )
-
-    pairs = rounds.sample_pairs(
-        timed.baseline.sample, timed.candidate.sample, bench.job.measure, half_width, seed, look
-    )
-    grids = [_optional(bench.kernel, "grid", point, config, facts(bench.device)) for config in arms]
-    samples = (pairs.baseline, pairs.candidate)
-    made = [
-        Arm(config=config, median=statistics.median(values), samples=values, error=error, grid=grid)
-        for config, values, error, grid in zip(arms, samples, errors, grids, strict=True)
-    ]
-    timer_notes = sorted({each.note for each in (timed.baseline, timed.candidate) if each.note})
+    sampled = rounds.sample_point(point, timed.arms, bench.job.measure, half_width, bench.tell)
     return cell.model_copy(
         update={
-            "baseline": made[0],
-            "candidate": made[1],
-            "effect": interval_of(pairs.log_ratios()),
-            "floor": interval_of(floor.log_ratios(), FLOOR_CONFIDENCE),
+            **sampled.cell_fields(),
+            "baseline": _arm(bench, point, arms[0], sampled.pairs.baseline, errors[0]),
+            "candidate": _arm(bench, point, arms[1], sampled.pairs.candidate, errors[1]),
             "cache": timed.cache,
-            "timer": timed.baseline.timer if timed.baseline.timer == timed.candidate.timer else "mixed",
-            "notes": [*notes, *timer_notes],
+            "timer": timed.timer,
+            "notes": [*notes, *timed.notes],
         }
     )
+
+
+def _arm(bench: Bench, point: Point, config: Config, samples: list[float], error: float) -> Arm:
+    grid = _optional(bench.kernel, "grid", point, config, facts(bench.device))
+    return Arm(config=config, median=statistics.median(samples), samples=samples, error=error, grid=grid)
 
 
 def facts(device: Device) -> dict[str, Any]:
@@ -142,13 +104,6 @@ def facts(device: Device) -> dict[str, Any]:
         "sm_count": device.sm_count,
         "shared_memory_per_cta": device.shared_memory_per_cta,
     }
-
-
-def hash_seed(point: Point) -> int:
-    """A seed for the order of the arms that is the same wherever the point is measured."""
-    import zlib
-
-    return zlib.crc32(repr(sorted(point.items())).encode())
 
 
 def _optional(kernel: Any, name: str, *arguments: Any) -> Any:
@@ -207,8 +162,11 @@ class _Timed:
         prepared = [calls(config) for config in (arms[0], arms[1], arms[0])]
         seconds = max(clock.rough_seconds(each, bench.on_gpu) for each in prepared[:2])
         repeats = clock.repeats_for(seconds, count, bench.on_gpu)
-        self.baseline, self.candidate, self.again = (clock.make_pass(each, repeats, bench.on_gpu) for each in prepared)
-        clock.warm_up((self.baseline, self.candidate, self.again), bench.on_gpu)
+        passes = clock.make_passes(prepared, repeats, bench.on_gpu)
+        clock.warm_up(passes, bench.on_gpu)
+        self.arms = rounds.Arms(*(each.sample for each in passes))
+        self.timer = passes[0].timer
+        self.notes = sorted({each.note for each in passes if each.note})
 
 
 def _bytes(tensors: Mapping[str, Any]) -> int:

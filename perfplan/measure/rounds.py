@@ -5,15 +5,20 @@ from __future__ import annotations
 import math
 import random
 import time
-from collections.abc import Callable, Sequence
+import zlib
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
+from perfplan.effects import FLOOR_CONFIDENCE, interval_of
+from perfplan.measure.job import Progress
+from perfplan.models.base import Point
+from perfplan.models.record import Interval
 from perfplan.models.spec import Measure
-from perfplan.stats import hodges_lehmann, signed_rank_interval
 
 Sample = Callable[[], float]
 Look = Callable[[int, float, float, float], None]  # pairs, estimate, low, high: relative changes
 LOOK_EVERY = 4  # pairs between looks
+LEAST_FLOOR_PAIRS = 10  # of the A/A arm
 
 
 @dataclass
@@ -52,9 +57,9 @@ def sample_pairs(
         count = len(pairs.baseline)
         late = time.monotonic() > deadline
         if count >= measure.min_pairs and (late or count % LOOK_EVERY == 0 or count == measure.min_pairs):
-            estimate, low, high = summary(pairs.log_ratios())
-            look(count, estimate, low, high)
-            if late or (high - low) / 2 <= half_width:
+            seen = interval_of(pairs.log_ratios())
+            look(count, seen.estimate, seen.low, seen.high)
+            if late or seen.half_width <= half_width:
                 break
     return pairs
 
@@ -67,7 +72,42 @@ def sample_floor(baseline: Sample, again: Sample, pairs: int, seed: int) -> Pair
     return floor
 
 
-def summary(log_ratios: Sequence[float]) -> tuple[float, float, float]:
-    """Estimate and 95 % interval of a relative change."""
-    low, high = signed_rank_interval(log_ratios)
-    return math.expm1(hodges_lehmann(log_ratios)), math.expm1(low), math.expm1(high)
+@dataclass(frozen=True)
+class Sampled:
+    """What was sampled at a point: the baseline against itself, and both arms."""
+
+    floor: Pairs
+    pairs: Pairs
+
+    def cell_fields(self) -> dict[str, Interval]:
+        """Effect and A/A floor with their intervals, as a cell has them."""
+        return {
+            "effect": interval_of(self.pairs.log_ratios()),
+            "floor": interval_of(self.floor.log_ratios(), FLOOR_CONFIDENCE),
+        }
+
+
+@dataclass(frozen=True)
+class Arms:
+    """How to take a sample of each arm; `again` is the baseline once more, prepared by itself."""
+
+    baseline: Sample
+    candidate: Sample
+    again: Sample
+
+
+def sample_point(
+    point: Point, arms: Arms, measure: Measure, half_width: float, tell: Callable[[Progress], None]
+) -> Sampled:
+    """A/A first, then ABBA until the precision is reached or the budget is spent; tells its progress."""
+    seed = zlib.crc32(
+        repr(sorted(point.items())).encode()
+    )  # of the order of the arms: the same wherever it is measured
+    tell(Progress(point=point, stage="A/A"))
+    floor = sample_floor(arms.baseline, arms.again, max(LEAST_FLOOR_PAIRS, measure.min_pairs), seed)
+    most = measure.max_pairs
+
+    def look(pairs: int, estimate: float, low: float, high: float) -> None:
+        tell(Progress(point=point, stage="A/B", pairs=pairs, most_pairs=most, estimate=estimate, low=low, high=high))
+
+    return Sampled(floor, sample_pairs(arms.baseline, arms.candidate, measure, half_width, seed, look))

@@ -153,3 +153,46 @@ def test_a_mixed_run_is_dead_only_where_it_was_refuted(layout: Layout) -> None:
     cells = [plan_log.cell(64, -0.2), plan_log.cell(80, 0.0)]
     entry = only(log_of(layout, plan_log.run(1, 1, "mixed", cells=cells, **MEASURED)))
     assert entry.scope["batch"] == 80
+
+
+def reported(**fields: object) -> Decision:
+    return plan_log.decision(1, 1, "dead-end", "propose", "tried", technique="Tried", aliases=["nsplit"], **fields)
+
+
+def test_a_point_outside_does_not_reopen_the_points_inside(layout: Layout) -> None:
+    scope = {"device.arch": "sm90", "batch": ">=60"}
+    (match,) = ask(log_of(layout, reported(scope=scope, reopen_when=[{"batch": "<60"}])), layout)
+    assert (match.answer.value, match.answer.points) == ("yes", "batch=64,80")
+
+
+@pytest.mark.parametrize("fact", ["versions.torch", "kernel"])
+def test_reopening_on_a_change_of_what_nobody_wrote_down_is_unknown_and_does_not_block(
+    layout: Layout, fact: str
+) -> None:
+    log = log_of(layout, reported(scope={"device.arch": "sm90"}, reopen_when=[{fact: "changed"}]))
+    (match,) = ask(log, layout)
+    assert match.answer.value == "unknown"
+    assert any(fact in line for line in match.answer.because)
+
+
+def test_a_run_on_a_nightly_build_stops_its_own_repetition(layout: Layout) -> None:
+    software = {**SOFTWARE, "torch": "2.13.0.dev20260101+cu130"}
+    (match,) = ask(log_of(layout, refuted(software=software)), layout, software=software)
+    assert match.answer.value == "yes"
+
+
+@pytest.mark.parametrize(
+    ("kernel", "says"),
+    [
+        ({"candidate": {"nsplit": 4, "w": 8}}, "it was measured with nsplit=4, here nsplit=4, w=8"),
+        ({"baseline": {"nsplit": 1}}, "it was measured against nsplit=2, here against nsplit=1"),
+        ({"entry": "kernels/other.py:K"}, "it is about kernels/k.py:K"),
+    ],
+)
+def test_another_change_under_the_same_lever_goes_on_and_is_named(
+    layout: Layout, kernel: dict[str, object], says: str
+) -> None:
+    log = log_of(layout, refuted(baseline={"nsplit": 2}))
+    whole = {"entry": "kernels/k.py:K", "baseline": {"nsplit": 2}, "candidate": {"nsplit": 4}}
+    (match,) = ask(log, layout, kernel={**whole, **kernel})
+    assert (match.answer.value, match.answer.because) == ("no", (says,))

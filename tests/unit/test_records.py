@@ -22,7 +22,7 @@ from perfplan.layout import Layout
 from perfplan.log import load_log
 from perfplan.models.band import Band
 from perfplan.records import dump_run, read_run, write_run
-from perfplan.yamlfile import read_model
+from perfplan.validation import read_model
 
 
 @given(st.binary(max_size=2000))

@@ -39,6 +39,10 @@ SM120 = {"device.arch": "sm120", "interconnect": "pcie", "nodes": 1}
         (">=580.159", "580.65.06.01", False),
         ("!=nccl-tree", "ring", True),
         (">=x", 3, False),
+        ("!=sm120", "gfx120", True),
+        ("==h200", "RTX 200", False),
+        ("~=2.13.0", "2.13.0a0+hash.nv25", True),
+        ("~=2.13.0", "2.13.0.dev20260101+cu130", True),
     ],
 )
 def test_conditions(condition: object, value: str | int, expected: bool) -> None:
@@ -100,6 +104,9 @@ def test_points_are_answered_one_by_one_and_those_covered_are_named() -> None:
         ({"batch": ">=,3"}, "is not a comparison"),
         ({"batch": {"min": 3}}, "expected a value"),
         ({"kernel": "changed"}, "reopening"),
+        ({"arch": "sm120"}, "did you mean 'device.arch'?"),
+        ({"torch": "2.11"}, "did you mean 'versions.torch'?"),
+        ({"versions.torch": 2.1}, "a version is text"),
     ],
 )
 def test_a_scope_that_cannot_be_understood_is_named(scope: dict[str, object], says: str) -> None:
@@ -118,3 +125,11 @@ def test_words_of_the_command_line_become_a_scope() -> None:
     assert scope_words(scope) == "sm120, batch >=64, triton ~=3.6, heads 16 or 64, graph True, scale 0.5"
     with pytest.raises(PerfplanError, match="is not a condition"):
         as_scope(["batch"])
+
+
+@pytest.mark.parametrize("here", ["2.10", "2.10.0+cu130"])
+def test_a_plain_version_is_text_and_its_local_part_does_not_count(here: str) -> None:
+    scope = as_scope(["versions.torch=2.10"])
+    assert scope == {"versions.torch": "2.10"}
+    assert evaluate(scope, {"versions.torch": here}).value == "yes"
+    assert evaluate(scope, {"versions.torch": "2.1.0"}).value == "no"

@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 
 from perfplan.errors import PerfplanError
 from perfplan.models.spec import Spec
-from perfplan.yamlfile import Document, read_document, validate
+from perfplan.validation import validate
+from perfplan.yamlfile import Document, read_document
 from repository import SPEC
 
 printable = st.characters(codec="utf-8", exclude_categories=["Cc", "Cs", "Zl", "Zp"])
