@@ -158,5 +158,5 @@ def make_passes(arms: Sequence[Sequence[Call]], repeats: int, on_gpu: bool) -> l
 
 def lost_context(error: BaseException) -> bool:
     """Whether the CUDA context is lost with this error, and with it the process."""
-    text = str(error)
-    return any(words in text for words in LOST_CONTEXT)
+    first = (str(error).splitlines() or [""])[0]  # torch's further lines speak of device-side assertions at every error
+    return any(words in first for words in LOST_CONTEXT)
