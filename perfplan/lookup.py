@@ -15,6 +15,19 @@ from perfplan.models.record import Run
 Entry = Run | Decision | DeadEnd
 
 
+def namesakes(log: Log, entry: Entry) -> list[str]:
+    """Other entries of the log under the same name, in a few words each: a lever and its refuted run are often called alike."""
+    name = entry.experiment if isinstance(entry, Run) else entry.name
+    found = {each.id: f"dead end {each.id} [{each.status}]" for each in dead_ends(log) if each.name == name}
+    found |= {
+        run.id: f"run {run.id} [{run.verdict.outcome}]"
+        for run in log.runs
+        if run.experiment == name and run.id not in found
+    }
+    found |= {each.id: f"{each.kind} {each.id} [{each.action}]" for each in log.decisions if each.name == name}
+    return [words for entry_id, words in found.items() if entry_id != entry.id]
+
+
 def find_entry(log: Log, wanted: str) -> Entry:
     """The run, decision or dead end that `wanted` names. A name stands for its newest entry. Raises NotFound or PerfplanError."""
     by_name: dict[str, Entry] = {decision.name: decision for decision in log.decisions}

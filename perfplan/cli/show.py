@@ -17,14 +17,14 @@ def show(entry: str, as_json: bool) -> int:
     from perfplan.cli.details import as_lines
     from perfplan.layout import find_layout
     from perfplan.log import load_log
-    from perfplan.lookup import find_entry
+    from perfplan.lookup import find_entry, namesakes
 
     log = load_log(find_layout())
     found = find_entry(log, entry)
     if as_json:
         click.echo(json.dumps({"schema_version": 1, **found.model_dump(mode="json")}, indent=1))
     else:
-        click.echo("\n".join(as_lines(found, log)))
+        click.echo("\n".join([*as_lines(found, log), *(f"see also  {words}" for words in namesakes(log, found))]))
     for problem in log.problems:
         click.echo(f"skipped: {problem}", err=True)
     return Exit.FOUND if log.problems else Exit.DONE
