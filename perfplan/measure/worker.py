@@ -10,6 +10,8 @@ from __future__ import annotations
 import json
 import os
 import sys
+import threading
+import time
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +21,8 @@ from perfplan.measure import devices, kernels
 from perfplan.measure.job import Described, Failure, Job, Progress
 from perfplan.measure.sources import LoadedSources
 from perfplan.models.base import Point
+
+ORPHAN_CHECK_SECONDS = 1.0
 
 
 class Channel:
@@ -103,8 +107,20 @@ class Session:
         self.channel.send("progress", progress)
 
 
+def end_with(parent: int) -> None:
+    """End this process soon after its parent is gone: a killed supervisor must not leave a worker on the GPU."""
+
+    def watch() -> None:
+        while os.getppid() == parent:
+            time.sleep(ORPHAN_CHECK_SECONDS)
+        os._exit(71)
+
+    threading.Thread(target=watch, daemon=True).start()
+
+
 def main() -> None:
     """Answer requests until standard input ends."""
+    end_with(os.getppid())
     channel = Channel(int(sys.argv[1]))
     session = Session(Path(sys.argv[2]), channel)
     for line in sys.stdin:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import shutil
 import subprocess
+import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -191,3 +193,22 @@ def test_no_process_outlives_the_worker(root: Path) -> None:
         pid = worker._process.pid
     alive = subprocess.run(["pgrep", "-g", str(pid)], capture_output=True, text=True, check=False).stdout
     assert alive == ""
+
+
+def test_a_worker_does_not_outlive_a_supervisor_that_was_killed(root: Path) -> None:
+    script = (
+        "import os, signal, sys; from pathlib import Path; from perfplan.measure.supervisor import Worker; "
+        "worker = Worker(Path(sys.argv[1])); worker.describe('faults/sound.py:Kernel', 'cpu'); "
+        "print(worker._process.pid, flush=True); os.kill(os.getpid(), signal.SIGKILL)"
+    )
+    killed = subprocess.run([sys.executable, "-c", script, str(root)], capture_output=True, text=True, check=False)
+    worker_id = killed.stdout.strip()
+    assert killed.returncode == -9 and worker_id
+    for _ in range(50):
+        state = subprocess.run(
+            ["ps", "-o", "stat=", "-p", worker_id], capture_output=True, text=True, check=False
+        ).stdout
+        if not state.strip() or state.startswith("Z"):
+            return
+        time.sleep(0.1)
+    pytest.fail(f"worker {worker_id} is still there: {state}")
