@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
 
 from perfplan.blobs import file_blob
@@ -27,6 +27,7 @@ class Commit:
     sha: str
     paths: tuple[str, ...]
     left_out: tuple[str, ...] = ()
+    damaged: tuple[str, ...] = ()  # committed files of the log that cannot be read; the plan was left as it is then
 
 
 def regenerate(layout: Layout) -> list[Path]:
@@ -104,16 +105,17 @@ def _commit_run(layout: Layout, repository: Repository, run: Run) -> Commit:
         on_disk = layout.root / spec.path
         unedited = on_disk.is_file() and file_blob(on_disk) == spec.blob
         (paths if unedited else left_out).append(spec.path)
-    plans, log = _plan(layout, repository)
+    plans, log, damaged = _plan(layout, repository)
     message = run_message(run, _campaign(log, run.campaign))
-    return _commit(repository, [*paths, *plans], message, left_out)
+    return replace(_commit(repository, [*paths, *plans], message, left_out), damaged=damaged)
 
 
 def _commit_decision(layout: Layout, repository: Repository, decision: Decision) -> Commit:
     repository.refuse_if_unready()
-    plans, log = _plan(layout, repository)
+    plans, log, damaged = _plan(layout, repository)
     own = log.paths.get(decision.id) or layout.relative(decision_path(layout, decision))
-    return _commit(repository, [own, *plans], decision_message(decision, _campaign(log, decision.campaign)), [])
+    message = decision_message(decision, _campaign(log, decision.campaign))
+    return replace(_commit(repository, [own, *plans], message, []), damaged=damaged)
 
 
 def _commit(repository: Repository, paths: Sequence[str], message: str, left_out: Sequence[str]) -> Commit:
@@ -121,8 +123,17 @@ def _commit(repository: Repository, paths: Sequence[str], message: str, left_out
     return Commit(repository.commit_paths([Path(path) for path in unique], message), unique, tuple(left_out))
 
 
-def _plan(layout: Layout, repository: Repository) -> tuple[list[str], Log]:
-    """Regenerate; then the generated files that differ from HEAD, removed charts too."""
+def _plan(layout: Layout, repository: Repository) -> tuple[list[str], Log, tuple[str, ...]]:
+    """Regenerate; then the generated files that differ from HEAD, removed charts too.
+
+    While a committed record or decision cannot be read, the plan stays as it is: rewritten, it would lack that entry.
+    """
+    log = load_log(layout)
+    paths = [problem.location.path for problem in log.problems]
+    unreadable = {path for path in paths if path.endswith(".json") or "/decisions/" in path}
+    damaged = unreadable & repository.committed(["experiments", "plans"])
+    if damaged:
+        return [], log, tuple(sorted(damaged))
     written = {layout.relative(path) for path in regenerate(layout)}
     log = load_log(layout)
     documents = {campaign.plan_name for campaign in log.campaigns.values()}
@@ -132,7 +143,7 @@ def _plan(layout: Layout, repository: Repository) -> tuple[list[str], Log]:
         chart = len(parts) == 3 and parts[1] in log.campaigns and path.endswith(".svg")
         return path in written or chart or (len(parts) == 2 and parts[1] in documents)
 
-    return [path for path in repository.uncommitted(["plans"]) if generated(path)], log
+    return [path for path in repository.uncommitted(["plans"]) if generated(path)], log, ()
 
 
 def _campaign(log: Log, name: str) -> Campaign:

@@ -67,12 +67,17 @@ class PerfplanError(Exception):
         return f"{self.location}: {self.message}" if self.location else self.message
 
 
+MOST_SHOWN = 15  # problems printed at once: one screen
+
+
 class BadInput(PerfplanError):
     """One or more problems in the user's files, all reported at once."""
 
     def __init__(self, problems: Iterable[Problem]) -> None:
         self.problems = tuple(problems)
-        super().__init__("\n".join(str(problem) for problem in self.problems))
+        shown = [str(problem)[:600] for problem in self.problems[:MOST_SHOWN]]
+        more = len(self.problems) - len(shown)
+        super().__init__("\n".join([*shown, *([f"... and {more} more"] if more else [])]))
 
 
 class GitRefused(PerfplanError):

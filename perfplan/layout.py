@@ -47,6 +47,8 @@ class Layout:
         absolute = path if path.is_absolute() else Path.cwd() / path
         try:
             return absolute.resolve().relative_to(self.root.resolve()).as_posix()
+        except (RuntimeError, OSError):
+            raise PerfplanError(f"{path} is a link that leads nowhere") from None
         except ValueError:
             raise PerfplanError(f"{path} is outside of the repository {self.root}") from None
 

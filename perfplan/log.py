@@ -56,6 +56,7 @@ def load_log(layout: Layout) -> Log:
         shown = layout.relative(path)
         with _skipping(log):
             run = read_run(path, shown)
+            _expect(path.parent.name == run.experiment, shown, f"is a run of {run.experiment}, in the wrong folder")
             _expect(run.id == path.stem, shown, f"holds run {run.id}, not the one that its name says")
             log.runs.append(run)
             log.paths[run.id] = shown

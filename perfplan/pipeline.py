@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import tempfile
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from perfplan import run as stages
 from perfplan.commits import commit_run, regenerate
-from perfplan.errors import PerfplanError
+from perfplan.errors import BadRecord, EnvironmentProblem, PerfplanError
 from perfplan.git import Repository, open_repository
 from perfplan.layout import Layout
 from perfplan.locks import filing_lock
@@ -47,20 +48,31 @@ def run_spec(spec_path: Path, layout: Layout, request: Request, listener: stages
     if repository is not None and request.commit:
         repository.refuse_if_unready()
     log = load_log(layout)
-    spec_file, campaign = stages.read(spec_path, layout, log)
     for problem in log.problems:
         listener.note(f"skipped: {problem}")
+    spec_file, campaign = stages.read(spec_path, layout, log)
     choice = stages.Choice(request.device, request.retread, detached=request.detached is not None)
     with Worker(layout.root) as worker:
         prepared = stages.prepare(spec_file, campaign, worker, log, choice, listener)
         run = stages.execute(prepared, worker, layout, choice, listener)
     if repository is not None:
         run = with_git_state(run, repository)
-    path = stages.write_record(run, layout, request.detached)
+    path = _safely_written(run, layout, request.detached)
     shown = layout.relative(path) if request.detached is None else str(path)
     if request.detached is not None:
         return Result(run, shown)
     return _file(run, shown, layout, request, listener)
+
+
+def _safely_written(run: Run, layout: Layout, detached: Path | None) -> Path:
+    """Write the record; where it cannot be written, somewhere else, so that the measurement is not lost."""
+    try:
+        return stages.write_record(run, layout, detached)
+    except PerfplanError as error:
+        refuge = Path(tempfile.mkdtemp(prefix="perfplan-"))
+        path = stages.write_record(run, layout, refuge)
+        error.hint = f"the record is safe in {path}; mend it, then copy it to experiments/{run.experiment}/ and `perfplan commit`"
+        raise
 
 
 def with_git_state(run: Run, repository: Repository) -> Run:
@@ -98,4 +110,14 @@ def _file(run: Run, shown: str, layout: Layout, request: Request, listener: stag
         commit = commit_run(layout, run)
     except PerfplanError as refused:
         return replace(result, refused=refused)
-    return replace(result, commit=commit.sha)
+    except OSError as error:
+        return replace(result, refused=EnvironmentProblem(f"{error.filename or layout.root}: {error.strerror}"))
+    damaged = _damage(commit.damaged) if commit.damaged else None
+    return replace(result, commit=commit.sha, refused=damaged)
+
+
+def _damage(paths: tuple[str, ...]) -> BadRecord:
+    return BadRecord(
+        f"the plan is not rewritten while files of the log are damaged: {', '.join(paths[:5])}",
+        hint="`git checkout -- FILE` brings a committed one back; then `perfplan plan`, and commit it",
+    )

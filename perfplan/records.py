@@ -32,6 +32,8 @@ def dump_run(run: Run) -> str:
 def read_run(path: Path, shown: str | None = None) -> Run:
     """Read a record. Raises BadRecord naming the file (as `shown`) and what is wrong with it."""
     where = Location(shown or str(path))
+    if path.exists() and not path.is_file():
+        raise BadRecord("is not a file", location=where, hint="remove it")
     try:
         data = json.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
@@ -43,6 +45,8 @@ def read_run(path: Path, shown: str | None = None) -> Run:
     except json.JSONDecodeError as error:
         at = Location(where.path, error.lineno)
         raise BadRecord(f"is not whole JSON ({error.msg}); was it cut short?", location=at, hint=_RESTORE) from None
+    except ValueError as error:
+        raise BadRecord(f"is not a run record: {error}", location=where, hint=_RESTORE) from None
     except RecursionError:
         raise BadRecord("is nested too deeply for a record", location=where, hint=_RESTORE) from None
     return _read(data, where)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field
@@ -63,6 +64,9 @@ def _check_place(path: Path, shown: str, layout: Layout) -> None:
     def refuse(message: str, hint: str) -> BadInput:
         return BadInput([Problem(Location(shown), message, hint)])
 
+    if not path.exists() and not path.is_symlink():
+        near = difflib.get_close_matches(path.name, [each.name for each in find_specs(layout)], n=1)
+        raise refuse("there is no such file", f"did you mean experiments/{near[0]}?" if near else "check the path")
     if path.is_dir():
         raise refuse("is a folder, not a spec", f"name its files: {shown}/*.yaml")
     if path.suffix == ".yml":
@@ -114,12 +118,14 @@ def _prediction_problems(
                 f"axes: {', '.join(spec.points) or 'none'}",
             )
             continue
+        if not values:
+            yield Problem(document.locate(*where, "at", axis), "has no values", "leave the axis out for all of them")
         for value in values:
             if value not in spec.points[axis]:
-                measured = ", ".join(map(str, spec.points[axis]))
+                measured = ", ".join(map(repr, spec.points[axis]))
                 yield Problem(
                     document.locate(*where, "at", axis),
-                    f"{axis}={value} is not measured",
+                    f"{axis}={value!r} is not measured",
                     f"`points` has {axis}: {measured}",
                 )
 

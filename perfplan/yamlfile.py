@@ -85,6 +85,8 @@ def read_document(path: Path, shown: str) -> Document:
 
 def _read_bytes(path: Path, shown: str) -> bytes:
     try:
+        if path.exists() and not path.is_file():
+            raise _problem(shown, 0, "is a folder, not a file" if path.is_dir() else "is not a file")
         if path.stat().st_size > MAX_BYTES:
             raise _problem(shown, 0, f"is larger than {MAX_BYTES >> 20} MiB; that is no hand-written file")
         return path.read_bytes()
@@ -203,12 +205,19 @@ class _Reader:
         text = str(node.value)
         if getattr(node, "style", None) in ("'", '"', "|", ">"):
             self._refuse_tag(node, path, "tag:yaml.org,2002:str")
+            if _CONTROL.search(text):
+                return self._say(node.start_mark.line + 1, path, "holds a control character", "remove it")
             return text
         if not node.tag.startswith("tag:yaml.org,2002:") or _explicit(node):
             return self._say(
                 node.start_mark.line + 1, path, f"the tag {node.tag!r} is not allowed", "write a plain value"
             )
-        return _plain(text)
+        value = _plain(text)
+        if isinstance(value, int) and abs(value) >= 1 << 63:
+            return self._say(
+                node.start_mark.line + 1, path, "is too large a number", "the limit is 2 to the power of 63"
+            )
+        return value
 
     def _refuse_tag(self, node: yaml.Node, path: KeyPath, expected: str) -> None:
         if node.tag != expected:
@@ -220,7 +229,7 @@ class _Reader:
 
 def _explicit(node: yaml.Node) -> bool:
     """Whether the tag of a plain scalar was written out (`!!int "3"` gives a tag that the text alone would not)."""
-    return node.tag.startswith("tag:yaml.org,2002:python")
+    return node.tag.rpartition(":")[2] not in ("str", "int", "float", "bool", "null", "timestamp", "merge", "value")
 
 
 def _plain(text: str) -> Any:
@@ -228,7 +237,7 @@ def _plain(text: str) -> Any:
     if lowered in _SPECIAL:
         return _SPECIAL[lowered]
     if _INT.match(text):
-        return int(text) if len(text) < 4000 else text
+        return int(text) if len(text) < 40 else 1 << 64  # too large in any case, and slow to read
     prefix = _PREFIXED.get(text[:2])
     if prefix and len(text) > 2:
         try:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from perfplan.errors import Exit
+from perfplan.errors import MOST_SHOWN, Exit
 
 
 @click.command()
@@ -33,8 +33,10 @@ def check(specs: tuple[Path, ...], device: str, no_kernel: bool, as_json: bool) 
     if as_json:
         click.echo(json.dumps({"schema_version": 1, "specs": [report.as_data() for report in reports]}, indent=1))
     for report in reports:
-        for problem in report.problems:
-            click.echo(click.style("error: ", fg="red", bold=True) + str(problem), err=True)
+        for problem in report.problems[:MOST_SHOWN]:
+            click.echo(click.style("error: ", fg="red", bold=True) + str(problem)[:600], err=True)
+        if len(report.problems) > MOST_SHOWN:
+            click.echo(f"... and {len(report.problems) - MOST_SHOWN} more", err=True)
         if not as_json:
             for match in report.matches:
                 click.echo("\n".join(describe(match)))

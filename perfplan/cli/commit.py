@@ -30,11 +30,13 @@ def commit(ids: tuple[str, ...], as_json: bool) -> int:
             {"id": entry, "commit": each.sha, "paths": each.paths, "left_out": each.left_out} for entry, each in made
         ]
         click.echo(json.dumps({"schema_version": 1, "commits": commits}, indent=1))
-        return Exit.DONE
+        return Exit.FOUND if any(each.damaged for _, each in made) else Exit.DONE
     for entry, each in made:
         click.echo(f"{entry}  {each.sha[:12]}")
         for path in each.left_out:
             click.echo(f"note: {path} was edited after the run, so it stays uncommitted", err=True)
+        for path in each.damaged:
+            click.echo(f"error: {path} is damaged, so the plan was left as it is; `git checkout -- {path}`", err=True)
     if not made:
         click.echo("nothing to commit: every record and decision is in git", err=True)
-    return Exit.DONE
+    return Exit.FOUND if any(each.damaged for _, each in made) else Exit.DONE

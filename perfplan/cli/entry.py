@@ -8,11 +8,13 @@ import sys
 import click
 
 from perfplan.cli import main
-from perfplan.errors import Exit, PerfplanError
+from perfplan.errors import EnvironmentProblem, Exit, PerfplanError
 
 
 def entry() -> None:
     """Run perfplan. Errors that the user can mend are printed without a traceback; only our own bugs have one."""
+    for number in (signal.SIGTERM, signal.SIGHUP):  # end as with Ctrl-C: the worker stopped, the index left alone
+        signal.signal(number, signal.default_int_handler)
     code = run(sys.argv[1:])
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # all is done: a late Ctrl-C must not turn the exit code into a signal
     sys.exit(code)
@@ -37,6 +39,10 @@ def run(arguments: list[str]) -> int:
     except BrokenPipeError:
         sys.stderr.close()
         return Exit.DONE
+    except OSError as error:
+        where = f"{error.filename}: " if error.filename else ""
+        print_error(EnvironmentProblem(f"{where}{error.strerror or error}", hint="mend it and run the command again"))
+        return Exit.ENVIRONMENT
     except Exception:
         import traceback
 

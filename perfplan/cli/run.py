@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 from pathlib import Path
 
@@ -62,7 +63,7 @@ def run(
     codes: list[int] = []
     results = []
     for spec in specs:
-        with Display(sys.stderr if as_json else sys.stdout) as display:
+        with Display((sys.stderr if as_json else sys.stdout) or Path(os.devnull).open("w")) as display:
             try:
                 result = run_spec(spec.absolute(), layout, request, display.listener)
             except PerfplanError as error:

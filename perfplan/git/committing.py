@@ -220,9 +220,11 @@ def _deferred_interrupt() -> Iterator[_Interrupt]:
     if threading.current_thread() is not threading.main_thread():
         yield interrupt  # only the main thread gets signals
         return
-    previous = signal.signal(signal.SIGINT, interrupt.note)
+    numbers = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+    previous = {number: signal.signal(number, interrupt.note) for number in numbers}
     try:
         yield interrupt
     finally:
-        signal.signal(signal.SIGINT, previous)
+        for number, handler in previous.items():
+            signal.signal(number, handler)
     interrupt.stop_if_asked()

@@ -12,6 +12,8 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
+from perfplan.measure.kernels import first_line
+
 Call = Callable[[], Any]
 CPU_SAMPLE_SECONDS = 5e-3
 GPU_SAMPLE_SECONDS = 1e-3
@@ -158,5 +160,5 @@ def make_passes(arms: Sequence[Sequence[Call]], repeats: int, on_gpu: bool) -> l
 
 def lost_context(error: BaseException) -> bool:
     """Whether the CUDA context is lost with this error, and with it the process."""
-    first = (str(error).splitlines() or [""])[0]  # torch's further lines speak of device-side assertions at every error
+    first = first_line(error)  # torch's further lines speak of device-side assertions at every error
     return any(words in first for words in LOST_CONTEXT)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import csv
 import json
 import math
@@ -73,16 +74,16 @@ def run_once(arm: CommandArm, point: Point, metric: Metric | None, root: Path, t
     """One run of an arm: its wall time in seconds, or the metric. Raises PointFailed for a run that failed."""
     argv = [_fill(word, point) for word in arm.argv]
     file = root / _fill(metric.file, point) if metric and metric.file else None
-    if file is not None:
-        file.unlink(missing_ok=True)  # so that a stale file never counts
+    before = _stamp(file)
     start = time.perf_counter()
     try:
         process = subprocess.Popen(
             argv, cwd=root, env={**os.environ, **arm.env}, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
             start_new_session=True,
         )  # fmt: skip
-    except OSError as error:
-        raise PointFailed("crashed", f"{argv[0]} cannot be started: {error.strerror}") from None
+    except (OSError, ValueError) as error:
+        why = error.strerror if isinstance(error, OSError) else error
+        raise PointFailed("crashed", f"{argv[0]} cannot be started: {why}") from None
     try:
         output, _ = process.communicate(timeout=timeout)
     except subprocess.TimeoutExpired:
@@ -96,10 +97,20 @@ def run_once(arm: CommandArm, point: Point, metric: Metric | None, root: Path, t
     if process.returncode:
         tail = "\n".join(text.splitlines()[-20:])
         raise PointFailed("crashed", f"{argv[0]} ended with exit code {process.returncode}\n{tail}")
+    if file is not None and file.is_file() and _stamp(file) == before:
+        raise PointFailed("bad-kernel", f"the command did not write {file.name} anew; what is there is from before")
     value = elapsed if metric is None else _read(metric, text, file)
     if not (math.isfinite(value) and value > 0):
         raise PointFailed("bad-kernel", f"the metric is {value}; a measured value is positive and finite")
     return value
+
+
+def _stamp(file: Path | None) -> tuple[int, int, int] | None:
+    """What changes when a file is written; a stale one must never count."""
+    if file is None or not file.is_file():
+        return None
+    found = file.stat()
+    return found.st_ino, found.st_mtime_ns, found.st_size
 
 
 def _fill(word: str, point: Point) -> str:
@@ -109,7 +120,8 @@ def _fill(word: str, point: Point) -> str:
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:
-    os.killpg(process.pid, signal.SIGKILL)
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        os.killpg(process.pid, signal.SIGKILL)
     process.wait()
 
 

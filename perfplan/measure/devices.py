@@ -53,6 +53,8 @@ def read_device(name: str) -> Device:
 def read_machine(asked: str) -> Device:
     """The device of a command experiment, without torch: the first GPU where there is one and `asked` is not cpu."""
     machine = this_machine()
+    if not re.fullmatch(r"auto|cpu|cuda(:\d+)?", asked):
+        raise NoDevice(f"{asked!r} is not a device", "expected cpu, cuda or cuda:N")
     if asked == "cpu" or (asked == "auto" and not machine.gpus):
         return _cpu()
     if not machine.gpus:

@@ -11,6 +11,8 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+from pydantic import ValidationError
+
 from perfplan.models.kernel import KernelInfo
 from perfplan.protocol import OPTIONAL_METHODS, REQUIRED_METHODS, read_axes, read_knobs
 
@@ -79,15 +81,33 @@ def describe(kernel: Any, entry: str) -> KernelInfo:
         )
     except (ValueError, AttributeError, TypeError) as error:
         raise BadKernel(
-            f"declares its axes or knobs wrongly: {error}", "docs/kernel-protocol.md shows the forms", path
+            f"declares its axes, knobs or tolerance wrongly: {_in_words(error)}",
+            "docs/kernel-protocol.md shows the forms",
+            path,
         ) from error
+
+
+def _in_words(error: Exception) -> str:
+    if isinstance(error, ValidationError):
+        first = error.errors()[0]
+        return f"{'.'.join(map(str, first['loc']))}: {first['msg']}"
+    return first_line(error)
 
 
 def describe_error(error: BaseException, root: Path) -> str:
     """Type, message and, if the error came through a file of the repository, the innermost line there."""
-    text = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
+    message = first_line(error)
+    text = f"{type(error).__name__}: {message}" if message else type(error).__name__
     place = _innermost(error, root)
     return f"{text} ({place[0]}:{place[1]})" if place else text
+
+
+def first_line(error: BaseException) -> str:
+    """The first line of an exception's message, cut at 300 characters; empty where it has none or cannot say it."""
+    try:
+        return (str(error).splitlines() or [""])[0][:300]
+    except Exception:  # an exception whose own __str__ fails
+        return ""
 
 
 def _innermost(error: BaseException, root: Path) -> tuple[str, int] | None:

@@ -12,7 +12,7 @@ from typing import Any
 
 from perfplan.measure import clock, numerics, rotation, rounds
 from perfplan.measure.job import Job, PointFailed, Progress
-from perfplan.measure.kernels import describe_error
+from perfplan.measure.kernels import describe_error, first_line
 from perfplan.models.base import Config, Point
 from perfplan.models.record import Arm, Cache, Cell, Device, Validity
 
@@ -59,9 +59,9 @@ def _explain(error: Exception, root: Path) -> tuple[Any, str]:
         if isinstance(required, int) and isinstance(limit, int):
             unit = " bytes" if "memory" in str(what) else ""
             return "out-of-resources", f"{what}: needs {required:,}{unit}, the device has {limit:,}"
-        return "out-of-resources", str(error)
-    if name == "OutOfMemoryError" or isinstance(error, MemoryError) or "can't allocate memory" in str(error):
-        return "out-of-memory", (str(error).splitlines() or [name])[0]
+        return "out-of-resources", first_line(error)
+    if name == "OutOfMemoryError" or isinstance(error, MemoryError) or "can't allocate memory" in first_line(error):
+        return "out-of-memory", first_line(error) or name
     return "bad-kernel", describe_error(error, root)
 
 

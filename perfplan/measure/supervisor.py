@@ -74,7 +74,7 @@ class Worker:
         except _Died as died:
             where = Location(entry.partition(":")[0]) if entry else None
             raise WorkerCrashed(
-                f"the process that loads the kernel {died.detail}", hint=self.log_tail(), location=where
+                f"the process that loads the kernel crashed: {died.detail}", hint=self.log_tail(), location=where
             ) from None
 
     def memory(self, entry: str, points: list[Point]) -> int | None:
@@ -103,6 +103,15 @@ class Worker:
                 validity = Validity(valid=False, reason=died.reason, detail=died.detail)
                 cells[at] = Cell(point=job.points[at], role="observed", validity=validity)
                 self._stop()
+            except PerfplanError as error:  # the kernel cannot be loaded any more: what was measured before stays
+                if not cells:
+                    raise
+                lost = Validity(valid=False, reason="bad-kernel", detail=str(error))
+                cells |= {
+                    at: Cell(point=job.points[at], role="observed", validity=lost)
+                    for at in remaining
+                    if at not in cells
+                }
         if not all(cell.validity.valid for cell in cells.values()):
             tails.append(self.log_tail())
         tail = "\n".join(dict.fromkeys(each for each in tails if each))
@@ -182,16 +191,22 @@ class Worker:
                 raise self._obituary()
             self._buffer += chunk
         line, _, self._buffer = self._buffer.partition(b"\n")
-        event: dict[str, Any] = json.loads(line)
-        return event
+        try:
+            event = json.loads(line)
+            if isinstance(event, dict) and isinstance(event.get("kind"), str):
+                return event
+        except ValueError:
+            pass
+        self._kill()
+        raise _Died("crashed", "something else wrote to perfplan's own pipe, killed")
 
     def _obituary(self) -> _Died:
         assert self._process is not None
         code = self._process.wait()
         if code < 0:
             with contextlib.suppress(ValueError):
-                return _Died("crashed", f"crashed: killed by {signal.Signals(-code).name}")
-        return _Died("crashed", f"crashed: ended with exit code {code}")
+                return _Died("crashed", f"killed by {signal.Signals(-code).name}")
+        return _Died("crashed", f"ended with exit code {code}")
 
     def _kill(self) -> None:
         if self._process is not None:

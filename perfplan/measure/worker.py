@@ -96,7 +96,7 @@ class Session:
             try:
                 cell = points.measure_point(bench, index)
             except Exception as error:  # only what the CUDA context does not survive
-                self.channel.send("lost", index=index, detail=f"{type(error).__name__}: {str(error).splitlines()[0]}")
+                self.channel.send("lost", index=index, detail=f"{type(error).__name__}: {kernels.first_line(error)}")
                 os._exit(70)
             self.channel.send("cell", cell, index=index)
             if job.device != "cpu":
@@ -121,9 +121,11 @@ def end_with(parent: int) -> None:
 def main() -> None:
     """Answer requests until standard input ends."""
     end_with(os.getppid())
+    requests = os.fdopen(os.dup(0), encoding="utf-8")  # what the kernel reads from standard input is not ours
+    os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
     channel = Channel(int(sys.argv[1]))
     session = Session(Path(sys.argv[2]), channel)
-    for line in sys.stdin:
+    for line in requests:
         request = json.loads(line)
         try:
             if request["op"] == "describe":

@@ -42,7 +42,7 @@ class Band(Model):
             raise ValueError(
                 f"the lower bound {self.low:+.4g} is above the upper bound {self.high:+.4g}; write the smaller first"
             )
-        if self.low is not None and self.low <= -1 and self.high is not None and self.high <= -1:
+        if self.high is not None and self.high <= -1:
             raise ValueError("a change of -100% or less is not possible")
         return self
 
@@ -96,7 +96,9 @@ def _parse(value: Any) -> dict[str, float | None]:
         return {"low": None, "high": bound} if one_sided[1] == "<=" else {"low": bound, "high": None}
     within = _WITHIN.match(value)
     if within:
-        bound = abs(_percent(within[1]))
+        bound = _percent(within[1])
+        if bound < 0:
+            raise ValueError(f"'within' takes a positive percentage, not {within[1].strip()}")
         return {"low": -bound, "high": bound}
     raise ValueError(f"{value!r} is not a band; {EXPECTED}")
 

@@ -12,4 +12,4 @@ Config = dict[str, Scalar]  # a kernel configuration: knob -> value
 class Model(BaseModel):
     """A typed value. Unknown keys are errors; values do not change after construction."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Annotated, Literal
+
+from pydantic import Field
 
 from perfplan.models.base import Model, Scalar
 
@@ -52,7 +54,7 @@ class KernelInfo(Model):
     summary: str = ""
     axes: dict[str, Axis]
     knobs: dict[str, Knob]
-    tolerance: float | None = None
+    tolerance: Annotated[float, Field(gt=0)] | None = None
     optional: tuple[str, ...] = ()
 
 

@@ -3,16 +3,32 @@
 from __future__ import annotations
 
 import itertools
+import re
+from pathlib import Path
 from typing import Annotated, Any
 
-from pydantic import Field, StringConstraints, field_validator, model_validator
+from pydantic import AfterValidator, Field, StringConstraints, field_validator, model_validator
 
 from perfplan.models.band import Band
 from perfplan.models.base import Config, Model, Point, Scalar
 
 Slug = Annotated[str, StringConstraints(pattern=r"^[a-z0-9][a-z0-9._-]*$", max_length=80)]
-Line = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=200, pattern=r"^[^\r\n]*$")]
-Text = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=4000)]
+
+
+def _printable(text: str) -> str:
+    if re.search("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]", text):
+        raise ValueError("holds a control character; remove it")
+    return text
+
+
+Line = Annotated[
+    str,
+    StringConstraints(strip_whitespace=True, min_length=1, max_length=200, pattern=r"^[^\r\n]*$"),
+    AfterValidator(_printable),
+]
+Text = Annotated[
+    str, StringConstraints(strip_whitespace=True, min_length=1, max_length=4000), AfterValidator(_printable)
+]
 Condition = dict[str, Any]  # a scope: fact -> condition, see perfplan.scope
 
 
@@ -86,9 +102,22 @@ class Metric(Model):
     def _one_source(self) -> Metric:
         if self.pattern and self.file:
             raise ValueError("take the metric from a pattern or from a file, not both")
+        if self.pattern is not None:
+            _expect_one_group(self.pattern)
+        if self.file and (Path(self.file).is_absolute() or ".." in Path(self.file).parts):
+            raise ValueError(f"the file {self.file!r} is not inside of the repository; give a path from its root")
         if self.file and not self.field:
             raise ValueError("a file needs a field: the dotted path or column that holds the value")
         return self
+
+
+def _expect_one_group(pattern: str) -> None:
+    try:
+        groups = re.compile(pattern).groups
+    except re.error as error:
+        raise ValueError(f"the pattern {pattern!r} is not a regular expression: {error}") from None
+    if groups != 1:
+        raise ValueError(f"the pattern {pattern!r} has {groups} groups; put the value, and only it, in (parentheses)")
 
 
 class CommandArms(Model):
@@ -122,14 +151,16 @@ class Measure(Model):
 
     min_pairs: int = Field(10, ge=8, le=1000, description="pairs before the first look; below 8 no verdict is possible")
     max_pairs: int = Field(120, ge=8, le=5000, description="pairs at the most, for each operating point")
-    seconds: float = Field(60, gt=0, description="time budget of one operating point, seconds")
+    seconds: float = Field(60, gt=0, le=86_400, description="time budget of one operating point, seconds")
     half_width: float = Field(
         0.005, gt=0, lt=1, description="stop when the interval's half-width is this or a quarter of the band"
     )
     max_noise: float | None = Field(
         None, gt=0, lt=1, description="A/A effect above which a point is invalid: 0.5 % on a GPU, 3 % on a CPU"
     )
-    timeout: float = Field(600, gt=0, description="seconds without a sign of life after which the run is killed")
+    timeout: float = Field(
+        600, gt=0, le=86_400, description="seconds without a sign of life after which the run is killed"
+    )
     cache: str = Field(
         "cold", pattern="^(cold|warm)$", description="cold: rotate inputs through more than the last-level cache"
     )

@@ -132,6 +132,11 @@ def _document(given: Material, layout: Layout, log: Log, regions: RegionReader) 
     path = layout.plans / campaign.plan_name
     kept = regions(_read(path) or "", layout.relative(path))
     template = layout.root / campaign.template if campaign.template else None
+    if template is not None and not template.resolve().is_relative_to(layout.root.resolve()):
+        where = Location(layout.relative(layout.campaign(campaign.id)), 0, "template")
+        raise BadInput(
+            [Problem(where, f"{campaign.template} is outside of the repository", "give a path from its root")]
+        )
     seen = view(given, layout, log, {chart.data.experiment for chart in charts})
     text = render(seen, kept, template, campaign.template or "")
     return Document(campaign.id, path, text, charts, tuple(_superfluous(folder, charts)))

@@ -62,6 +62,8 @@ def new_spec(
 
 def check_slug(name: str) -> None:
     """Raises PerfplanError, with a name that would do, for one that does not."""
+    if len(name) > 80:
+        raise PerfplanError(f"the name {name[:20]!r}... has {len(name)} characters", hint="80 are the most")
     if not _SLUG.match(name):
         slug = re.sub(r"[^a-z0-9._-]+", "-", name.lower()).strip("-._") or "experiment"
         raise PerfplanError(

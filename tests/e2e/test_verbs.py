@@ -187,6 +187,7 @@ def test_decisions_are_checked_written_and_committed(repo: Repo) -> None:
 
 
 MISTAKES = [
+    (["premise", "add", "p", "--claim", "a\x1bb"], "control character"),
     (["premise", "add", "x y", "--claim", "c"], "names have small letters"),
     (["premise", "revise", "gone", "--claim", "c"], "there is no premise 'gone'"),
     (["lever", "add", "l", "--claim", "c", "--rests-on", "gone"], "there is no premise 'gone'"),
@@ -340,3 +341,82 @@ def test_a_command_needs_no_torch(repo: Repo) -> None:
     done = repo.perfplan("run", "experiments/naps.yaml", PYTHONPATH=str(repo.root / "no"))
     assert done.returncode == 0, done.stdout + done.stderr
     assert "confirmed" in done.stdout and repo.log()[0].startswith("perf(test): #fewer-passes")
+
+
+COMMAND = """\
+campaign: test
+title: Nap less
+lever: nap
+hypothesis: {claim: c, because: b, predicts: {metric: m, change: "<= -5%"}}
+command:
+  baseline: {argv: [sh, -c, "sleep 0.01"]}
+  candidate: {argv: [sh, -c, "sleep 0.005"]}
+  metrics: {m: {unit: s, file: FILE, field: a}}
+points: {n: 1}
+measure: {min_pairs: 8, max_pairs: 8, max_noise: 0.9}
+"""
+
+
+def test_a_metric_never_costs_the_user_a_file(repo: Repo) -> None:
+    outside = repo.root.parent / "outside.json"
+    outside.write_text('{"a": 1}')
+    for file in (str(outside), "../outside.json"):
+        repo.write("experiments/nap.yaml", COMMAND.replace("FILE", file))
+        done = repo.perfplan("run", "experiments/nap.yaml")
+        assert done.returncode == 2 and "is not inside of the repository" in done.stderr
+    kept = repo.write("kernels/row_sum.json", '{"a": 1}')
+    repo.write("experiments/nap.yaml", COMMAND.replace("FILE", "kernels/row_sum.json"))
+    stale = repo.perfplan("run", "experiments/nap.yaml")
+    assert stale.returncode == 1 and "did not write row_sum.json anew" in stale.stdout
+    assert kept.read_text() == '{"a": 1}' and outside.read_text() == '{"a": 1}'
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "says"),
+    [
+        ('"<= -30%"', '"<= -200%"', "a change of -100% or less is not possible"),
+        ('"<= -30%"', "within -1%", "positive percentage"),
+        ("at: {rows: [64, 256]}", "at: {rows: []}", "has no values"),
+        ("seconds: 10", "seconds: .inf", "measure.seconds"),
+        ("points: {rows: [64, 256]}", "points: {rows: [64, 256, 99999999999999999999]}", "too large a number"),
+        ("title: Sum once", 'title: "a\\0b"', "control character"),
+        ("title: Sum once", "title: !!binary aGk=", "tag"),
+    ],
+)
+def test_values_that_would_fail_later_are_refused_at_once(repo: Repo, before: str, after: str, says: str) -> None:
+    assert before in SPEC
+    repo.write("experiments/sum-once.yaml", SPEC.replace(before, after))
+    done = repo.perfplan("check", "--no-kernel", "experiments/sum-once.yaml")
+    assert done.returncode == 2 and says in done.stderr and "Traceback" not in done.stderr
+
+
+def test_a_damaged_record_never_vanishes_from_the_committed_plan(repo: Repo) -> None:
+    assert repo.perfplan("run", "experiments/sum-once.yaml").returncode == 0
+    (record,) = repo.records()
+    whole, plan = record.read_text(), repo.plan()
+    record.write_text(whole[:200])
+    repo.write("experiments/sum-again.yaml", SPEC.replace("Sum once", "Sum again"))
+    done = repo.perfplan("run", "experiments/sum-again.yaml")
+    assert done.returncode == 1 and "the plan is not rewritten" in done.stderr and record.name in done.stderr
+    assert repo.plan() == plan and len(repo.log()) == 3
+    record.write_text(whole)
+    assert repo.perfplan("plan").returncode == 0 and "sum-again" in repo.plan()
+
+
+def test_a_record_that_cannot_be_written_is_kept_elsewhere(repo: Repo) -> None:
+    repo.write("experiments/sum-once", "a file where the folder of the records should be\n")
+    done = repo.perfplan("run", "experiments/sum-once.yaml")
+    assert done.returncode == 6 and "the record is safe in" in done.stderr and "Traceback" not in done.stderr
+    kept = Path(done.stderr.split("the record is safe in ")[1].split(";")[0])
+    assert json.loads(kept.read_text())["verdict"]["outcome"] == "confirmed"
+
+
+def test_a_kernel_that_reads_standard_input_does_not_hang(repo: Repo) -> None:
+    repo.write("kernels/row_sum.py", KERNEL + "\nimport sys\nsys.stdin.read()\n")
+    assert repo.perfplan("check", "experiments/sum-once.yaml").returncode == 0
+
+
+def test_many_mistakes_stay_on_one_screen(repo: Repo) -> None:
+    repo.write("experiments/sum-once.yaml", SPEC + "".join(f"key{i}: 1\n" for i in range(500)))
+    done = repo.perfplan("check", "--no-kernel", "experiments/sum-once.yaml")
+    assert done.returncode == 2 and "... and " in done.stderr and len(done.stderr.splitlines()) < 25
