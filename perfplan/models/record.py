@@ -188,6 +188,7 @@ class Run(Model):
     software: dict[str, str] = Field(
         default_factory=dict
     )  # name -> version: python, perfplan, torch, triton, cuda, driver
+    environment: dict[str, str] = Field(default_factory=dict)  # environment variables that can turn a verdict
     facts: dict[str, Any] = Field(default_factory=dict)  # the campaign's facts at the time: model, interconnect
     source: Source
     design: str = "abba"
@@ -198,6 +199,7 @@ class Run(Model):
     dead_end_reason: str | None = None  # of the spec: why, if refuted
     reopen_when: list[Condition] = Field(default_factory=list)
     retread: Retread | None = None
+    rerun_of: str | None = None  # id of the run that this one repeats
     log_tail: str = ""  # the last lines of the program's output, kept where something went wrong
 
     @property
