@@ -21,6 +21,7 @@ from perfplan.stats import holm, signed_rank_p
 from perfplan.units import percent, points
 
 ALPHA = 0.05
+CYCLE_MARGIN = 0.01  # how far the cycles' interval must lie outside of the band before the clock explains an effect
 NO_EFFECT = 0.005  # an interval within +-0.5 % is called no effect, as is one that holds zero
 MAX_NOISE = {"cuda": 0.005, "cpu": 0.03}  # A/A effect that voids a point, where the spec sets none
 
@@ -37,8 +38,11 @@ def judge(spec: Spec, cells: Sequence[Cell], device_kind: str) -> Judged:
     """Give each measured cell its role, band and verdict, and the hypothesis its own."""
     more_is_better = _more_is_better(spec)
     placed = [_void_if_noisy(_place(spec, cell), spec, device_kind) for cell in cells]
-    if placed and all(cell.baseline.config == cell.candidate.config != {} for cell in placed if cell.validity.valid):
-        placed = [_void_no_op(cell) for cell in placed]
+    measured = [cell for cell in placed if cell.validity.valid]
+    if measured and all(cell.baseline.config == cell.candidate.config != {} for cell in measured):
+        placed = [_void_no_op(cell, "come to the same configuration") for cell in placed]
+    elif measured and all(cell.same_code for cell in measured):
+        placed = [_void_no_op(cell, "launch the same compiled code with the same arguments") for cell in placed]
     judged = [_with_merit(cell, more_is_better) for cell in _settle(placed)]
     return Judged(judged, overall(judged))
 
@@ -87,7 +91,12 @@ def overall(cells: Sequence[Cell]) -> Verdict:
     if void:
         return _invalid(void[0], f"{void[0].validity.reason.replace('-', ' ')} at {_at(void, cells)}")
     if by_outcome["inconclusive"]:
-        return Verdict(outcome="inconclusive", summary=_why_inconclusive(by_outcome["inconclusive"], cells))
+        unsettled = by_outcome["inconclusive"]
+        clocked = [cell for cell in unsettled if cell.verdict.subcode == "clock-explained"]
+        if clocked:
+            summary = f"at {_at(clocked, cells)} the time is in the band, but the SM clock explains it: in cycles {_cycle_span(clocked)}"
+            return Verdict(outcome="inconclusive", subcode="clock-explained", summary=summary)
+        return Verdict(outcome="inconclusive", summary=_why_inconclusive(unsettled, cells))
     if refuted:
         subcodes = {cell.verdict.subcode for cell in refuted}
         subcode = subcodes.pop() if len(subcodes) == 1 else ""
@@ -118,10 +127,10 @@ def _void_if_noisy(cell: Cell, spec: Spec, device_kind: str) -> Cell:
     return cell
 
 
-def _void_no_op(cell: Cell) -> Cell:
+def _void_no_op(cell: Cell, how: str) -> Cell:
     if not cell.validity.valid:
         return cell
-    detail = "both arms come to the same configuration at every point, so nothing was compared"
+    detail = f"both arms {how} at every point, so nothing was compared"
     return cell.model_copy(update={"validity": Validity(valid=False, reason="no-op-change", detail=detail)})
 
 
@@ -142,6 +151,10 @@ def _settle(cells: Sequence[Cell]) -> list[Cell]:
             outcome, p_value = decisions[i]
             subcode = _how_refuted(cell.band, cell.effect) if outcome == "refuted" and cell.effect else ""
             verdict = CellVerdict(outcome=outcome, subcode=subcode, p_value=p_value)
+            if outcome == "confirmed" and _clock_explained(cell):
+                verdict = _inconclusive(cell, p_value).model_copy(
+                    update={"subcode": "clock-explained", "pairs_needed": None}
+                )
         else:
             verdict = _inconclusive(cell, decisions[i][1])
         settled.append(cell.model_copy(update={"verdict": verdict}))
@@ -159,6 +172,16 @@ def _decide(cell: Cell) -> tuple[Outcome, float]:
     inside = min(1.0, 2 * max(above_low, below_high))
     outside = min(1.0, 2 * min(below_low, above_high))
     return ("confirmed", inside) if inside <= outside else ("refuted", outside)
+
+
+def _clock_explained(cell: Cell) -> bool:
+    """Whether the effect in SM cycles lies outside of the band by more than CYCLE_MARGIN: the clock moved, not the work."""
+    band, cycles = cell.band, cell.cycles
+    if band is None or cycles is None:
+        return False
+    below = band.low is not None and cycles.high < band.low - CYCLE_MARGIN
+    above = band.high is not None and cycles.low > band.high + CYCLE_MARGIN
+    return below or above
 
 
 def _how_refuted(band: Band, effect: Interval) -> Subcode:
@@ -237,6 +260,13 @@ def _at(cells: Sequence[Cell], among: Sequence[Cell]) -> str:
 
 
 def _span(cells: Sequence[Cell]) -> str:
-    estimates = [cell.effect.estimate for cell in cells if cell.effect]
+    return _range([cell.effect.estimate for cell in cells if cell.effect])
+
+
+def _cycle_span(cells: Sequence[Cell]) -> str:
+    return _range([cell.cycles.estimate for cell in cells if cell.cycles])
+
+
+def _range(estimates: Sequence[float]) -> str:
     low, high = min(estimates), max(estimates)
     return percent(low) if percent(low) == percent(high) else f"{percent(low)} to {percent(high)}"

@@ -162,7 +162,7 @@ def _job(prepared: Prepared, layout: Layout) -> Job:
         "baseline": baseline,
         "candidate": {**baseline, **spec.kernel.candidate},
         "max_rel_error": _tolerance(prepared),
-        "seeds": spec.numerics.seeds,
+        "numerics": spec.numerics,
     }
     return job.model_copy(update=update)
 
@@ -212,11 +212,14 @@ def _record(prepared: Prepared, measured: Measured, judged: judge.Judged, starte
         **arms,
         device=described.device,
         software=described.software,
+        environment=described.environment,
         facts=prepared.campaign.facts,
         source=Source(
             spec=SourceFile(path=spec_file.path, blob=spec_file.blob), files=measured.files, detached=choice.detached
         ),
+        design=spec.measure.design,
         max_rel_error=_tolerance(prepared) if spec.kernel else None,
+        norm=spec.numerics.norm,
         cells=judged.cells,
         verdict=judged.verdict,
         dead_end_reason=spec.if_refuted.reason,

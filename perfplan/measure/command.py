@@ -12,11 +12,14 @@ import signal
 import statistics
 import subprocess
 import time
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from perfplan.blobs import file_blob
 from perfplan.measure import rounds
+from perfplan.measure.clock import Reading
 from perfplan.measure.job import Job, Measured, PointFailed, Progress
 from perfplan.models.base import Point
 from perfplan.models.record import Arm, Cell, SourceFile, Validity
@@ -24,50 +27,75 @@ from perfplan.models.spec import CommandArm, Metric
 
 
 def measure_command(job: Job, tell: Any) -> Measured:
-    """Measure each point of a command job. What goes wrong at a point is in its cell."""
+    """Measure a command job, in rounds over its points. What goes wrong at a point is in its cell."""
     assert job.command is not None
     root = Path(job.root)
-    cells, tails = [], []
-    for index, point in enumerate(job.points):
-        cell = Cell(point=point, role="observed", metric=job.metric, timer="process")
+    cells: dict[int, Cell] = {}
+    tails: list[str] = []
+    stations: list[rounds.Station] = []
+    index_of: dict[int, int] = {}
+
+    def guarded(index: int, step: Callable[[], Any]) -> Any:
         try:
-            cells.append(_measure(job, index, cell, tell))
+            return step()
         except PointFailed as failure:
             detail, _, tail = failure.detail.partition("\n")
             tails.append(tail)
-            cells.append(
-                cell.model_copy(update={"validity": Validity(valid=False, reason=failure.reason, detail=detail)})
-            )
+            validity = Validity(valid=False, reason=failure.reason, detail=detail)
+            cells[index] = _cell(job, index).model_copy(update={"validity": validity})
+            return None
+
+    for index in range(len(job.points)):
+        station = guarded(index, partial(_station, job, index, tell))
+        if station is not None:
+            stations.append(station)
+            index_of[id(station)] = index
+    for station in rounds.schedule(stations):
+        guarded(index_of[id(station)], station.visit)
+        station.done = station.done or index_of[id(station)] in cells
+    for station in stations:
+        index = index_of[id(station)]
+        if index not in cells:
+            cells[index] = _filled(_cell(job, index), station)
     files = [
         SourceFile(path=path, blob=file_blob(root / path))
         for path in sorted(job.command.sources)
         if (root / path).is_file()
     ]
-    return Measured(cells=cells, files=files, log_tail="\n".join(filter(None, tails)))
+    return Measured(
+        cells=[cells[i] for i in range(len(job.points))], files=files, log_tail="\n".join(filter(None, tails))
+    )
 
 
-def _measure(job: Job, index: int, cell: Cell, tell: Any) -> Cell:
+def _cell(job: Job, index: int) -> Cell:
+    return Cell(point=job.points[index], role="observed", metric=job.metric, timer="process")
+
+
+def _station(job: Job, index: int, tell: Any) -> rounds.Station:
+    """The point, after one run of each arm that warms up whatever there is to warm up."""
     point, command = job.points[index], job.command
     assert command is not None
     metric = command.metrics.get(job.metric)
 
     def sampler(arm: CommandArm) -> rounds.Sample:
-        return lambda: run_once(arm, point, metric, Path(job.root), job.measure.timeout)
+        return lambda: Reading(run_once(arm, point, metric, Path(job.root), job.measure.timeout))
 
     baseline, candidate = sampler(command.baseline), sampler(command.candidate)
     tell(Progress(point=point, stage="warm-up"))
     for sample in (baseline, candidate):
         sample()
     arms = rounds.Arms(baseline, candidate, again=baseline)
-    sampled = rounds.sample_point(point, arms, job.measure, job.half_widths[index], tell)
-    pairs = sampled.pairs
-    return cell.model_copy(
-        update={
-            **sampled.cell_fields(),
-            "baseline": Arm(median=statistics.median(pairs.baseline), samples=pairs.baseline),
-            "candidate": Arm(median=statistics.median(pairs.candidate), samples=pairs.candidate),
-        }
-    )
+    return rounds.Station(point=point, arms=arms, measure=job.measure, half_width=job.half_widths[index], tell=tell)
+
+
+def _filled(cell: Cell, station: rounds.Station) -> Cell:
+    def arm(readings: list[Reading]) -> Arm:
+        values = [each.value for each in readings]
+        return Arm(median=statistics.median(values), samples=values)
+
+    pairs = station.pairs
+    update = {**station.cell_fields(), "baseline": arm(pairs.baseline), "candidate": arm(pairs.candidate)}
+    return cell.model_copy(update=update)
 
 
 def run_once(arm: CommandArm, point: Point, metric: Metric | None, root: Path, timeout: float) -> float:

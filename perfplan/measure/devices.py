@@ -6,11 +6,13 @@ import os
 import platform
 import re
 import sys
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 import perfplan
 from perfplan.machine import cpu_name, this_machine
+from perfplan.measure import nvml
 from perfplan.models.record import Device
 
 
@@ -69,9 +71,11 @@ def read_software() -> dict[str, str]:
     torch = sys.modules.get("torch")
     if torch is not None and torch.version.cuda:
         software["cuda"] = torch.version.cuda
-    driver = this_machine().driver or _nvml("nvmlSystemGetDriverVersion")
+    driver = this_machine().driver or nvml.driver_version()
     if driver:
         software["driver"] = driver
+    if torch is not None and torch.version.cuda and (ptxas := _ptxas()):
+        software["ptxas"] = ptxas
     if os.environ.get("TRITON_INTERPRET") == "1":
         software["triton-mode"] = "interpreter"
     return software
@@ -80,19 +84,66 @@ def read_software() -> dict[str, str]:
 def _gpu(index: int) -> Device:
     import torch
 
+    before = _used_before(index)
     found = torch.cuda.get_device_properties(index)
     uuid = str(getattr(found, "uuid", "") or "")
+    uuid = uuid if not uuid or uuid.startswith(("GPU-", "MIG-")) else f"GPU-{uuid}"
+    gpu = nvml.open_gpu(uuid)
+    settings = (
+        {**gpu.settings(), **before}
+        if gpu
+        else {"nvml": "not available: clocks, throttling and other processes unknown"}
+    )
     return Device(
         kind="cuda",
         name=found.name,
         arch=f"sm{found.major}{found.minor}",
-        uuid=uuid if not uuid or uuid.startswith("GPU-") else f"GPU-{uuid}",
+        uuid=uuid,
         sm_count=found.multi_processor_count,
         memory_bytes=found.total_memory,
-        llc_bytes=getattr(found, "L2_cache_size", None) or None,
+        llc_bytes=last_level_cache(found.name, getattr(found, "L2_cache_size", None) or None),
         shared_memory_per_cta=getattr(found, "shared_memory_per_block_optin", None),
-        facts={"host_cpu": cpu_name()},
+        facts={"host_cpu": cpu_name(), **settings},
     )
+
+
+@cache
+def _used_before(index: int) -> dict[str, Any]:
+    """Memory in use and processes on the GPU, asked once, before this process makes its own context there."""
+    gpu = nvml.open_gpu(index=_physical(index))
+    return gpu.others() if gpu else {}
+
+
+def _physical(index: int) -> int:
+    """Index on the machine of the index that CUDA_VISIBLE_DEVICES leaves; a UUID there is not resolved."""
+    visible = os.environ.get("CUDA_VISIBLE_DEVICES", "")
+    numbers = [each.strip() for each in visible.split(",") if each.strip()]
+    return int(numbers[index]) if index < len(numbers) and numbers[index].isdigit() else index
+
+
+# Last-level caches that the driver does not report: the L2 is not the last one there (bytes).
+LLC_BYTES = {"MI300": 256 << 20, "MI325": 256 << 20, "MI350": 256 << 20, "MI355": 256 << 20}
+
+
+def last_level_cache(name: str, reported: int | None) -> int | None:
+    """Size of the last-level cache: the reported L2, or more where the table knows of a cache behind it."""
+    known = next((size for part, size in LLC_BYTES.items() if part in name), 0)
+    return max(known, reported or 0) or None
+
+
+# Settings that can turn a verdict, and that hold no secret.
+ENVIRONMENT = (
+    "CUDA_VISIBLE_DEVICES", "CUDA_DEVICE_MAX_CONNECTIONS", "CUDA_LAUNCH_BLOCKING", "CUDA_MODULE_LOADING", "CUDA_CACHE_DISABLE",
+    "CUBLAS_WORKSPACE_CONFIG", "NVIDIA_TF32_OVERRIDE", "TORCH_ALLOW_TF32_CUBLAS_OVERRIDE", "PYTORCH_CUDA_ALLOC_CONF",
+    "PYTORCH_ALLOC_CONF", "TRITON_INTERPRET", "TRITON_PTXAS_PATH", "TRITON_DEFAULT_FP_FUSION", "TRITON_F32_DEFAULT",
+    "DISABLE_PTXAS_OPT", "NCCL_ALGO", "NCCL_PROTO", "NCCL_NVLS_ENABLE", "NCCL_P2P_DISABLE", "OMP_NUM_THREADS", "MKL_NUM_THREADS",
+    "OPENBLAS_NUM_THREADS", "ATEN_CPU_CAPABILITY", "ONEDNN_MAX_CPU_ISA", "LD_PRELOAD", "PYTHONHASHSEED",
+)  # fmt: skip
+
+
+def read_environment() -> dict[str, str]:
+    """The environment variables of the list above that are set."""
+    return {name: os.environ[name][:200] for name in ENVIRONMENT if name in os.environ}
 
 
 def _cpu() -> Device:
@@ -122,16 +173,12 @@ def _llc_bytes() -> int | None:
     return max(sizes, default=None)
 
 
-def _nvml(query: str) -> str:
-    """A text from NVML, empty where there is none."""
+@cache
+def _ptxas() -> str:
+    """Version of the assembler that Triton uses; empty where it cannot be asked."""
     try:
-        import pynvml
+        from triton import knobs
 
-        pynvml.nvmlInit()
-        try:
-            answer: Any = getattr(pynvml, query)()
-        finally:
-            pynvml.nvmlShutdown()
-    except Exception:  # the library is missing or broken in ways of its own; the record then lacks the driver
+        return str(knobs.nvidia.ptxas.version).strip()
+    except Exception:  # no Triton, or one without this knob
         return ""
-    return answer.decode() if isinstance(answer, bytes) else str(answer)

@@ -9,7 +9,7 @@ from pydantic import Field
 from perfplan.models.base import Config, Model, Point
 from perfplan.models.kernel import KernelInfo
 from perfplan.models.record import Cell, Device, Reason, SourceFile
-from perfplan.models.spec import CommandArms, Measure
+from perfplan.models.spec import CommandArms, Measure, Numerics
 
 
 class Job(Model):
@@ -24,7 +24,7 @@ class Job(Model):
     baseline: Config = Field(default_factory=dict)
     candidate: Config = Field(default_factory=dict)
     max_rel_error: float | None = None
-    seeds: int = 2
+    numerics: Numerics = Field(default_factory=Numerics)
     command: CommandArms | None = None
     metric: str = "time"
 
@@ -36,6 +36,7 @@ class Described(Model):
     device: Device
     device_name: str  # cpu, cuda:N
     software: dict[str, str]
+    environment: dict[str, str] = Field(default_factory=dict)
 
 
 class Progress(Model):

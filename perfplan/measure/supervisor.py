@@ -48,6 +48,7 @@ class Worker:
         self._reader: int | None = None
         self._buffer = b""
         self._log: IO[bytes] | None = None
+        self._at = -1  # the point that the worker is at
 
     def __enter__(self) -> Worker:
         return self
@@ -98,7 +99,8 @@ class Worker:
             try:
                 self._measure(job, remaining, cells, files, tell)
             except _Died as died:
-                at = next((index for index in remaining if index not in cells), remaining[0])
+                left = [index for index in remaining if index not in cells]
+                at = self._at if self._at in left else left[0]
                 tails.append(self.log_tail())
                 validity = Validity(valid=False, reason=died.reason, detail=died.detail)
                 cells[at] = Cell(point=job.points[at], role="observed", validity=validity)
@@ -130,6 +132,8 @@ class Worker:
             kind = event["kind"]
             if kind == "progress":
                 tell(Progress.model_validate(event["value"]))
+            elif kind == "point":
+                self._at = event["index"]
             elif kind == "cell":
                 cells[event["index"]] = Cell.model_validate(event["value"])
             elif kind == "lost":

@@ -17,10 +17,11 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from perfplan.measure import devices, kernels
+from perfplan.measure import bounds, clock, devices, kernels, nvml
 from perfplan.measure.job import Described, Failure, Job, Progress
 from perfplan.measure.sources import LoadedSources
 from perfplan.models.base import Point
+from perfplan.models.record import Device
 
 ORPHAN_CHECK_SECONDS = 1.0
 
@@ -50,8 +51,10 @@ class Session:
     def load(self, entry: str) -> Any:
         """The kernel of `entry`, loaded once."""
         if self.entry != entry:
-            import torch  # noqa: F401  # before the watch begins, so that it is not taken for the kernel's
+            import torch  # before the watch begins, so that it is not taken for the kernel's
 
+            if torch.cuda.is_available():
+                clock.bind()
             self.sources = LoadedSources(self.root)
             self.kernel = kernels.load(self.root, entry)
             self.entry = entry
@@ -63,7 +66,11 @@ class Session:
         name = devices.pick(device) if entry else device
         found = devices.read_device(name) if entry else devices.read_machine(device)
         software = devices.read_software()
-        self.channel.send("described", Described(kernel=info, device=found, device_name=name, software=software))
+        environment = devices.read_environment()
+        self.channel.send(
+            "described",
+            Described(kernel=info, device=found, device_name=name, software=software, environment=environment),
+        )
 
     def memory(self, entry: str, points: list[Point]) -> None:
         method = getattr(self.load(entry), "memory", None)
@@ -83,28 +90,36 @@ class Session:
             import torch
 
             torch.cuda.set_device(job.device)
+        device = devices.read_device(job.device)
+        gpu = nvml.open_gpu(device.uuid) if job.device != "cpu" else None
         bench = points.Bench(
             kernel=kernel,
             job=job,
-            device=devices.read_device(job.device),
+            device=device,
             device_name=job.device,
             tell=self._tell,
             looked=self.sources.look,
+            at=lambda index: self.channel.send("point", index=index),
+            gpu=gpu,
+            peak=_peak(device, gpu),
         )
-        for index in only:
-            self.channel.send("point", index=index)
-            try:
-                cell = points.measure_point(bench, index)
-            except Exception as error:  # only what the CUDA context does not survive
-                self.channel.send("lost", index=index, detail=f"{type(error).__name__}: {kernels.first_line(error)}")
-                os._exit(70)
-            self.channel.send("cell", cell, index=index)
-            if job.device != "cpu":
-                torch.cuda.empty_cache()
+        try:
+            for index, cell in points.measure_points(bench, only):
+                self.channel.send("cell", cell, index=index)
+        except Exception as error:  # only what the CUDA context does not survive
+            self.channel.send("lost", detail=f"{type(error).__name__}: {kernels.first_line(error)}")
+            os._exit(70)
         self.channel.send("done", files=[each.model_dump() for each in self.sources.files()])
 
     def _tell(self, progress: Progress) -> None:
         self.channel.send("progress", progress)
+
+
+def _peak(device: Device, gpu: nvml.Gpu | None) -> bounds.Peak:
+    if device.kind == "cpu":
+        return bounds.cpu_peak(os.cpu_count() or 1)
+    clock_hz, bandwidth = (gpu.highest_clock(), gpu.peak_bandwidth()) if gpu else (None, None)
+    return bounds.gpu_peak(device.arch, device.sm_count, clock_hz, bandwidth)
 
 
 def end_with(parent: int) -> None:

@@ -16,12 +16,26 @@ from perfplan.models.decision import EvidenceClass
 from perfplan.models.spec import Condition, Hypothesis
 
 Outcome = Literal["confirmed", "refuted", "mixed", "inconclusive", "invalid"]
-Subcode = Literal["", "wrong-sign", "no-effect", "smaller-than-predicted", "larger-than-predicted", "guard-broken"]
+Subcode = Literal[
+    "",
+    "wrong-sign",
+    "no-effect",
+    "smaller-than-predicted",
+    "larger-than-predicted",
+    "guard-broken",
+    "clock-explained",  # inconclusive: the time is in the band, the cycles are not
+]
 Reason = Literal[
     "",
     "noisy",  # the A/A arm shows an effect
     "numerics",  # candidate or baseline gives a wrong result
-    "no-op-change",  # both arms resolve to the same configuration at every point
+    "gate-too-weak",  # a result that is plainly wrong would have passed the numerics gate
+    "no-op-change",  # both arms come to the same configuration, or launch the same code, at every point
+    "impossible-time",  # faster than the device can move the bytes or do the arithmetic
+    "other-stream",  # work went on after the timed stream was done
+    "caches-results",  # a call takes far longer after its inputs changed
+    "tuned-while-timed",  # an autotuner chose anew inside the timed section
+    "throttled",  # heat or a power brake disturbed more than a fifth of the pairs
     "out-of-resources",  # the configuration needs more than the device has
     "out-of-memory",
     "bad-kernel",  # the kernel raised, or broke the protocol
@@ -49,6 +63,28 @@ class Interval(Model):
         return (self.high - self.low) / 2
 
 
+class Launch(Model):
+    """One kernel launch of an arm, read from its CUDA graph."""
+
+    name: str
+    grid: list[int]
+    block: list[int]
+    shared: int = 0  # bytes a CTA, static and dynamic
+    registers: int | None = None  # a thread
+    local: int | None = None  # bytes a thread in local memory: spills and arrays
+    code: str = ""  # of the machine code where it can be read, else of the name and the figures above
+    scalars: str = ""  # hash of the arguments that are not device addresses
+
+
+class Gate(Model):
+    """What the numerics gate was at a point, and that it can fail."""
+
+    seeds: int = 0
+    adversarial: str = ""  # which distribution was added; or why none was
+    controls: dict[str, float] = Field(default_factory=dict)  # wrong result -> its error, all above the tolerance
+    rechecked: list[int] = Field(default_factory=list)  # input sets whose last timed output was checked
+
+
 class Arm(Model):
     """What one arm measured at one point. `samples` are in the metric's unit (seconds for time), in order of measurement."""
 
@@ -59,6 +95,10 @@ class Arm(Model):
         None  # relative L2 error against the float64 reference, the worst of the seeds; None: not checked
     )
     grid: int | None = None  # CTAs of the main kernel
+    clocks: list[int] = Field(default_factory=list)  # MHz of the SMs, of each sample; empty where it could not be read
+    launches: list[Launch] = Field(default_factory=list)  # GPU: what one call launches, in order
+    code: str = ""  # hash over `launches`: compiled code, grids, scalar arguments; empty where it could not be read
+    tuned: dict[str, str] = Field(default_factory=dict)  # autotuned function -> the configuration that was timed
 
 
 class Validity(Model):
@@ -104,6 +144,13 @@ class Cell(Model):
     candidate: Arm = Field(default_factory=Arm)
     effect: Interval | None = None
     floor: Interval | None = None  # A/A: the baseline against itself
+    cycles: Interval | None = None  # the effect in SM cycles, where clocks were read
+    looks: list[tuple[int, float]] = Field(default_factory=list)  # pairs and half-width at each look
+    dropped: int = 0  # pairs left out because the GPU was throttled by heat or a power brake
+    power_capped: float | None = None  # share of the sampled time under the power cap; None: could not be read
+    timer_floor: float | None = None  # seconds a call of a no-op through the same timer
+    gate: Gate = Field(default_factory=Gate)
+    same_code: bool | None = None  # both arms launch the same code with the same arguments; None: could not be read
     verdict: CellVerdict = Field(default_factory=CellVerdict)
     merit: Literal["", "better", "worse", "within-noise"] = ""
     cache: Cache = Field(default_factory=Cache)

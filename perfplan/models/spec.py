@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import re
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, Field, StringConstraints, field_validator, model_validator
 
@@ -137,13 +137,22 @@ class Guard(Prediction):
     """A bound that must not break, e.g. ``<= +1%`` at other points. A win that breaks one is `mixed`."""
 
 
+Norm = Literal["relative-l2", "max-normalised", "elementwise"]
+
+
 class Numerics(Model):
     """The numerics gate."""
 
     max_rel_error: float | None = Field(
         None, gt=0, description="||out - ref|| / ||ref|| allowed; the kernel's own tolerance by default"
     )
-    seeds: int = Field(2, ge=1, le=20, description="fresh inputs to check at each operating point")
+    norm: Norm = Field(
+        "relative-l2",
+        description="what max_rel_error bounds: relative-l2 ||out - ref|| / ||ref||; max-normalised max|out - ref| / max|ref|; "
+        "elementwise max of |out - ref| / max(|ref|, rms(ref))",
+    )
+    seeds: int = Field(3, ge=3, le=20, description="fresh inputs to check at each operating point")
+    adversarial: bool = Field(True, description="check one set of hard inputs too: the kernel's own, or floats times 8")
 
 
 class Measure(Model):
@@ -163,6 +172,13 @@ class Measure(Model):
     )
     cache: str = Field(
         "cold", pattern="^(cold|warm)$", description="cold: rotate inputs through more than the last-level cache"
+    )
+    llc_bytes: int | None = Field(
+        None, gt=0, description="size of the last-level cache in bytes, where what the device reports is wrong"
+    )
+    design: Literal["abba", "isolated"] = Field(
+        "abba",
+        description="isolated: untimed calls of the same arm before each sample, for arms that disturb each other (collectives)",
     )
 
     @model_validator(mode="after")

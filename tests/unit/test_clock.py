@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import math
+import os
 import time
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from perfplan.measure.clock import CPU_SAMPLE_SECONDS, MOST_REPEATS, CpuPass, lost_context, repeats_for
+from perfplan.measure.clock import CPU_SAMPLE_SECONDS, MOST_REPEATS, CpuPass, Reading, lost_context, repeats_for
+from perfplan.measure.job import PointFailed
 from perfplan.measure.rotation import COLD_FACTOR, MOST_SETS, cache_state, sets_needed
-from perfplan.measure.rounds import Pairs, block, sample_pairs
+from perfplan.measure.rounds import Arms, Pairs, Sample, Station, Watch, block, schedule
 from perfplan.models.spec import Measure
 
 TORCH_TAIL = "\nCUDA kernel errors might be asynchronously reported\nCompile with `TORCH_USE_CUDA_DSA` to enable device-side assertions.\n"
@@ -39,7 +42,7 @@ def test_a_sample_lasts_long_enough_against_the_clock(seconds: float, sets: int)
 
 def test_a_sample_is_seconds_for_one_call() -> None:
     timed = CpuPass([lambda: time.sleep(0.01)] * 2, repeats=2)
-    assert 0.01 <= timed.sample() < 0.03
+    assert 0.01 <= timed.sample().value < 0.03
 
 
 @given(
@@ -64,22 +67,123 @@ def test_a_block_has_each_order_once_and_pairs_stay_together() -> None:
     order: list[str] = []
     values = iter(range(1, 9))
 
-    def arm(name: str) -> float:
+    def arm(name: str) -> Reading:
         order.append(name)
-        return float(next(values))
+        return Reading(float(next(values)))
 
     pairs = Pairs()
     block(lambda: arm("A"), lambda: arm("B"), pairs, candidate_first=False)
     block(lambda: arm("A"), lambda: arm("B"), pairs, candidate_first=True)
     assert "".join(order) == "ABBABAAB"
-    assert list(zip(pairs.baseline, pairs.candidate, strict=True)) == [(1, 2), (4, 3), (6, 5), (7, 8)]
+    both = [(a.value, b.value) for a, b in zip(pairs.baseline, pairs.candidate, strict=True)]
+    assert both == [(1, 2), (4, 3), (6, 5), (7, 8)]
+
+
+def station(
+    baseline: Sample, candidate: Sample, measure: Measure, watch: Watch | None = None, batch: int = 1
+) -> Station:
+    return Station(
+        point={"batch": batch}, arms=Arms(baseline, candidate, baseline), measure=measure, half_width=0.01,
+        tell=lambda progress: None, watch=watch or Watch(),
+    )  # fmt: skip
+
+
+def sample(*stations: Station) -> None:
+    for each in schedule(stations):
+        each.visit()
 
 
 def test_sampling_stops_on_precision_and_at_the_most_pairs() -> None:
     measure = Measure(min_pairs=8, max_pairs=20, seconds=60)
-    looks: list[int] = []
-    exact = sample_pairs(lambda: 1.0, lambda: 2.0, measure, 0.01, 0, lambda pairs, *_: looks.append(pairs))
-    assert len(exact.baseline) == 8 and looks == [8]
+    exact = station(lambda: Reading(1.0), lambda: Reading(2.0), measure)
+    sample(exact)
+    assert len(exact.pairs.baseline) == 8 and exact.looks == [(8, 0.0)]
+    assert len(exact.floor.baseline) == 10  # the floor is measured to its end all the same
     wild = iter([1.0, 5.0] * 1000)
-    noisy = sample_pairs(lambda: next(wild), lambda: 1.0, measure, 0.01, 0, lambda *_: None)
-    assert len(noisy.baseline) == 20
+    noisy = station(lambda: Reading(next(wild)), lambda: Reading(1.0), measure)
+    sample(noisy)
+    assert [pairs for pairs, _ in noisy.looks] == [8, 12, 16, 20]
+
+
+def test_the_budget_of_seconds_ends_a_point_with_the_pairs_it_has() -> None:
+    wild = iter([1.0, 5.0] * 1000)
+
+    def slow() -> Reading:
+        time.sleep(0.005)
+        return Reading(next(wild))
+
+    tired = station(slow, lambda: Reading(1.0), Measure(min_pairs=8, max_pairs=1000, seconds=0.05))
+    sample(tired)
+    assert 8 <= len(tired.pairs.baseline) < 40
+
+
+def test_every_round_visits_each_open_point_once_in_changing_order() -> None:
+    measure = Measure(min_pairs=8, max_pairs=8, seconds=60)
+    stations = [station(lambda: Reading(1.0), lambda: Reading(2.0), measure, batch=batch) for batch in range(5)]
+    visits: list[object] = []
+    for each in schedule(stations):
+        each.visit()
+        visits.append(each.point["batch"])
+    rounds = [visits[i : i + 5] for i in range(0, len(visits), 5)]
+    assert all(sorted(map(str, each)) == ["0", "1", "2", "3", "4"] for each in rounds)
+    assert len({tuple(each) for each in rounds}) > 1
+
+
+class Hot(Watch):
+    """Disturbed in every `period`-th block."""
+
+    def __init__(self, period: int) -> None:
+        self._period, self._blocks = period, 0
+
+    def disturbed(self) -> bool:
+        self._blocks += 1
+        return self._blocks % self._period == 0
+
+
+def test_disturbed_blocks_are_dropped_pairwise_and_too_many_void_the_point() -> None:
+    measure = Measure(min_pairs=8, max_pairs=40, seconds=60)
+    rare = station(lambda: Reading(1.0), lambda: Reading(2.0), measure, Hot(7))
+    sample(rare)
+    assert rare.dropped > 0 and rare.cell_fields()["dropped"] == rare.dropped
+    assert len(rare.pairs.baseline) == len(rare.pairs.candidate) >= 8
+    for period in (3, 1):
+        often = station(lambda: Reading(1.0), lambda: Reading(2.0), measure, Hot(period))
+        sample(often)
+        with pytest.raises(PointFailed, match="slowed the GPU") as failed:
+            often.cell_fields()
+        assert failed.value.reason == "throttled"
+
+
+def test_the_isolated_design_settles_an_arm_before_each_of_its_samples() -> None:
+    order: list[str] = []
+
+    def arm(name: str) -> Sample:
+        def sample() -> Reading:
+            order.append(name)
+            return Reading(1.0)
+
+        return sample
+
+    arms = Arms(arm("A"), arm("B"), arm("C")).isolated()
+    block(arms.baseline, arms.candidate, Pairs(), candidate_first=False)
+    assert "".join(order) == "AAAA" + "BBBB" + "BBBB" + "AAAA"
+
+
+def test_cycles_are_time_times_clock_and_need_every_clock() -> None:
+    pairs = Pairs([Reading(1.0, 1000.0)], [Reading(0.9, 2000.0)])
+    assert pairs.cycle_log_ratios() == [pytest.approx(math.log(1.8))]
+    assert Pairs([Reading(1.0, 1000.0)], [Reading(0.9)]).cycle_log_ratios() == []
+
+
+def test_the_clock_stamp_compiles_for_hopper() -> None:
+    """Without a GPU: what it reads must be the counter and the timer of SM 0."""
+    triton = pytest.importorskip("triton")
+    if os.environ.get("TRITON_INTERPRET") == "1":
+        pytest.skip("the interpreter does not compile")
+    from triton.backends.compiler import GPUTarget
+
+    from perfplan.measure.ticks_triton import stamp
+
+    source = triton.compiler.ASTSource(fn=stamp, signature={"out": "*i64"})
+    ptx = triton.compile(source, target=GPUTarget("cuda", 90, 32), options={"num_warps": 1}).asm["ptx"]
+    assert "%smid" in ptx and "%clock64" in ptx and "%globaltimer" in ptx

@@ -30,7 +30,7 @@ def test_the_example_of_the_protocol_is_forty_lines_and_runs(tmp_path: Path) -> 
         assert described.kernel is not None and described.kernel.tolerance == 1e-6
         job = Job(
             root=str(tmp_path), device="cpu", points=points, half_widths=[0.5] * 2, entry="scale.py:Scale",
-            measure=Measure(min_pairs=8, max_pairs=8, seconds=5, cache="warm"), max_rel_error=1e-6, seeds=1,
+            measure=Measure(min_pairs=8, max_pairs=8, seconds=5, cache="warm"), max_rel_error=1e-6,
             baseline={"chunks": "per-row"}, candidate={"chunks": 8},
         )  # fmt: skip
         many, few = worker.measure(job, lambda progress: None).cells

@@ -12,10 +12,11 @@ from pathlib import Path
 import pytest
 
 from perfplan.errors import PerfplanError
+from perfplan.judge import judge
 from perfplan.measure.job import Job, Measured, Progress
 from perfplan.measure.supervisor import Worker
 from perfplan.models.base import Config
-from perfplan.models.spec import Measure
+from perfplan.models.spec import Measure, Norm, Numerics, Spec
 
 FAULTS = Path(__file__).parent.parent / "faults"
 
@@ -47,21 +48,20 @@ def measure(worker: Worker, root: Path, name: str, **changes: object) -> Measure
         baseline={"passes": 8},
         candidate={"passes": 1},
         max_rel_error=1e-6,
-        seeds=1,
     )
     measured = worker.measure(job.model_copy(update=changes), progress.append)
     assert len(measured.cells) == len(job.points)
     return measured
 
 
-EVERYWHERE = {  # fault -> reason and words of the detail, at both points
+EVERYWHERE: dict[str, tuple[str, ...]] = {  # fault -> reason and words of the detail, at both points
     "nan_output": ("numerics", "NaN"),
     "bad_shape": ("bad-kernel", "outputs() must give name -> (shape, dtype)"),
     "wants_all_memory": ("out-of-memory", "allocate memory"),
     "misplaced_infinity": ("numerics", "infinity in 1 elements where the reference has none"),
     "nan_for_infinity": ("numerics", "NaN in 1 elements where the reference has none"),
     "integers_not_written": ("numerics", "512 of 32,768 elements were never written"),
-    "wrong_result": ("numerics", "relative error 0.01 is above"),
+    "wrong_result": ("numerics", "relative-l2 error 0.01 is above"),
     "output_not_written": ("numerics", "512 of 32,768 elements were never written"),
     "returns_instead_of_writing": ("numerics", "never written"),
     "wrong_shape": ("bad-kernel", "reference() has shape (512,), outputs() declares (64, 512)"),
@@ -70,6 +70,20 @@ EVERYWHERE = {  # fault -> reason and words of the detail, at both points
     "mutates_inputs": ("numerics", "changed its input 'x'"),
     "raises_in_call": ("bad-kernel", "no kernel image is available (faults/raises_in_call.py:"),
     "prepares_nothing": ("bad-kernel", "must return the function to be timed"),
+    "writes_outside": ("numerics", "32 bytes after the output were overwritten"),
+    "moves_output": ("numerics", "moved its output onto the input 'x'"),
+    "computes_in_prepare": ("numerics", "baseline: the last timed output is wrong: y: relative-l2 error"),
+    "works_at_first": ("numerics", "the last timed output is wrong: y: NaN in 32,768 elements"),
+    "stale_output": ("numerics", "y: relative-l2 error 1.4"),
+    "scale_off": ("numerics", "y: relative-l2 error 0.1 is above"),
+    "caches_results": ("caches-results", "times as long after its inputs changed"),
+    "same_inputs": ("bad-kernel", "the same values for every seed"),
+    "unseeded_inputs": ("bad-kernel", "other values for the same seed"),
+    "zero_reference": ("gate-too-weak", "y: a wrong result (zeros) has error 0 and would pass"),
+    "claims_too_much": ("impossible-time", "1,000,000,000,000,000,000 flops in"),
+    "works_in_the_background": ("numerics", "32,768 of 32,768 elements were never written"),
+    "wrong_for_large_values": ("numerics", "(hard inputs: floats times 8)"),
+    "mutates_inputs_later": ("numerics", "changed its input 'x' while it was timed"),
 }
 
 
@@ -80,6 +94,43 @@ def test_a_fault_voids_its_points_and_says_why(worker: Worker, root: Path, name:
     assert [cell.validity.reason for cell in cells] == [reason, reason]
     assert words in cells[0].validity.detail
     assert all(cell.effect is None for cell in cells)
+
+
+def test_one_element_off_in_many_is_seen_where_the_norm_alone_would_pass_it(worker: Worker, root: Path) -> None:
+    cell, _ = measure(worker, root, "one_element_off", max_rel_error=0.05).cells
+    assert cell.validity.reason == "numerics"
+    assert "an element is off by" in cell.validity.detail
+
+
+@pytest.mark.parametrize("norm", ["relative-l2", "max-normalised", "elementwise"])
+@pytest.mark.parametrize(("tolerance", "control"), [(0.2, "scaled by 1.1"), (2.0, "would pass")])
+def test_a_tolerance_that_a_plainly_wrong_result_would_meet_voids_the_point(
+    worker: Worker, root: Path, norm: Norm, tolerance: float, control: str
+) -> None:
+    cell, _ = measure(worker, root, "sound", max_rel_error=tolerance, numerics=Numerics(norm=norm)).cells
+    assert cell.validity.reason == "gate-too-weak"
+    assert control in cell.validity.detail
+
+
+def test_a_kernel_that_stops_the_clock_is_timed_all_the_same(worker: Worker, root: Path) -> None:
+    for cell in measure(worker, root, "patches_the_clock").cells:
+        assert cell.validity.valid, cell.validity
+        assert cell.baseline.median is not None and cell.baseline.median > 1e-6
+        assert cell.effect is not None and cell.effect.high < -0.3
+
+
+def test_a_baseline_that_is_not_like_itself_is_noisy(worker: Worker, root: Path) -> None:
+    cells = measure(worker, root, "slower_each_time").cells
+    spec = Spec.model_validate(
+        {
+            "campaign": "c", "title": "t", "lever": "l",
+            "hypothesis": {"claim": "c", "because": "b", "predicts": {"change": "<= -5%"}},
+            "kernel": {"entry": "k.py:K", "candidate": {"passes": 1}},
+        }
+    )  # fmt: skip
+    judged = judge(spec, cells, "cpu")
+    assert (judged.verdict.outcome, judged.verdict.reason) == ("invalid", "noisy")
+    assert "the baseline against itself shows" in judged.verdict.summary
 
 
 AT_ONE_POINT = {
