@@ -17,11 +17,25 @@ from perfplan.models.base import Point
 from perfplan.models.spec import Measure
 
 Sample = Callable[[], Reading]
-LOOK_EVERY = 4  # pairs between looks
+SHOWN_EVERY = 4  # pairs between reports of how far it is
 LEAST_FLOOR_PAIRS = 10  # of the A/A arm
 SETTLE = 3  # untimed samples before each sample of the isolated design
 MOST_DROPPED = 0.2  # share of pairs that may be dropped
+PLAN_MARGIN = 1.2  # more pairs than the floor's spread asks for: the spread of ten pairs is itself uncertain
+FAR_OFF = 1.5  # times the wanted half-width, at which the planned pairs were far too few: the candidate is noisier
 _monotonic = time.monotonic
+
+
+def planned_pairs(floor: Sequence[float], half_width: float, measure: Measure) -> int:
+    """How many pairs give an interval of `half_width`, by the spread of the A/A pairs: n ~ (half-width seen / wanted)^2.
+
+    The plan comes from samples that are not judged. To stop on the spread of the very pairs that are judged makes false
+    verdicts: a sample that happens to look calm stops early, and is wrong more often (docs/false-alarms.md).
+    """
+    seen = interval_of(floor).half_width
+    wanted = PLAN_MARGIN * len(floor) * (seen / half_width) ** 2 if math.isfinite(seen) else math.inf
+    most = measure.max_pairs
+    return most if wanted >= most else min(most, max(measure.min_pairs, 2 * math.ceil(wanted / 2)))
 
 
 @dataclass
@@ -109,7 +123,7 @@ class Station:
 
     def __post_init__(self) -> None:
         # the order of the arms: the same wherever the point is measured
-        self._settled = False  # the pairs of both arms are enough; the floor may not be
+        self.planned = self.measure.max_pairs  # until the floor says how many it takes
         self._order = random.Random(zlib.crc32(repr(sorted(self.point.items())).encode()))
 
     def visit(self) -> None:
@@ -122,19 +136,15 @@ class Station:
         self.visits += 1
         if not self._floor_full():
             self._block(self.arms.baseline, self.arms.again, self.floor)
-        if not self._settled:
+            if self._floor_full():
+                self.planned = planned_pairs(self.floor.log_ratios(), self.half_width, self.measure)
+        if len(self.pairs.baseline) < self.planned:
             self._block(self.arms.baseline, self.arms.candidate, self.pairs)
-            self._look(_monotonic() - start)
         self.seconds += _monotonic() - start
-        self.done = self._settled and (self._floor_full() or self._spent())
+        self._look()
 
     def _floor_full(self) -> bool:
         return len(self.floor.baseline) >= max(LEAST_FLOOR_PAIRS, self.measure.min_pairs)
-
-    def _spent(self) -> bool:
-        """Whether there were as many visits as the budget of pairs allows, with some to spare for dropped ones."""
-        most = max(LEAST_FLOOR_PAIRS, self.measure.max_pairs)
-        return self.visits * 2 > most * (1 + 2 * MOST_DROPPED)
 
     def _block(self, baseline: Sample, candidate: Sample, pairs: Pairs) -> None:
         fresh = Pairs()
@@ -146,23 +156,25 @@ class Station:
         pairs.baseline += fresh.baseline
         pairs.candidate += fresh.candidate
 
-    def _look(self, seconds: float) -> None:
-        """The rule looks at precision alone, never at what the estimate says, so that looking makes no false verdicts."""
-        count, measure = len(self.pairs.baseline), self.measure
-        late = self.seconds + seconds > measure.seconds
-        full = count >= measure.max_pairs or self._spent()
-        self._settled = full
-        if count < measure.min_pairs or not (late or full or count % LOOK_EVERY == 0 or count == measure.min_pairs):
-            return
-        seen = interval_of(self.pairs.log_ratios())
-        self.looks.append((count, round(min(seen.half_width, 1e9), 6)))
-        self._settled = full or late or seen.half_width <= self.half_width
-        self.tell(
-            Progress(
-                point=self.point, stage="A/B", pairs=count, most_pairs=measure.max_pairs,
-                estimate=seen.estimate, low=seen.low, high=seen.high,
-            )
-        )  # fmt: skip
+    def _look(self) -> None:
+        """End at the planned pairs; where they are far from precise enough, once more at the most pairs; or out of time."""
+        count, most = len(self.pairs.baseline), self.measure.max_pairs
+        late = self.seconds > self.measure.seconds and count >= self.measure.min_pairs
+        lost = self.visits * 2 > max(LEAST_FLOOR_PAIRS, most) * (1 + 2 * MOST_DROPPED)  # too many blocks were dropped
+        ends = (self._floor_full() and count >= self.planned) or late or lost
+        if count >= self.measure.min_pairs and (ends or count % SHOWN_EVERY == 0):
+            seen = interval_of(self.pairs.log_ratios())
+            self.tell(
+                Progress(
+                    point=self.point, stage="A/B", pairs=count, most_pairs=most,
+                    estimate=seen.estimate, low=seen.low, high=seen.high,
+                )
+            )  # fmt: skip
+            if ends:
+                self.looks.append((count, round(min(seen.half_width, 1e9), 6)))
+                if not (late or lost) and count < most and seen.half_width > FAR_OFF * self.half_width:
+                    self.planned, ends = most, False
+        self.done = ends and (self._floor_full() or lost)
 
     def cell_fields(self) -> dict[str, Any]:
         """Effect, A/A floor and cycles with their intervals, as a cell has them. Raises PointFailed where too much was dropped."""

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from perfplan.measure.clock import CPU_SAMPLE_SECONDS, MOST_REPEATS, CpuPass, Reading, lost_context, repeats_for
 from perfplan.measure.job import PointFailed
 from perfplan.measure.rotation import COLD_FACTOR, MOST_SETS, cache_state, sets_needed
-from perfplan.measure.rounds import Arms, Pairs, Sample, Station, Watch, block, schedule
+from perfplan.measure.rounds import Arms, Pairs, Sample, Station, Watch, block, planned_pairs, schedule
 from perfplan.models.spec import Measure
 
 TORCH_TAIL = "\nCUDA kernel errors might be asynchronously reported\nCompile with `TORCH_USE_CUDA_DSA` to enable device-side assertions.\n"
@@ -102,7 +102,26 @@ def test_sampling_stops_on_precision_and_at_the_most_pairs() -> None:
     wild = iter([1.0, 5.0] * 1000)
     noisy = station(lambda: Reading(next(wild)), lambda: Reading(1.0), measure)
     sample(noisy)
-    assert [pairs for pairs, _ in noisy.looks] == [8, 12, 16, 20]
+    assert [pairs for pairs, _ in noisy.looks] == [20]
+
+
+def test_the_plan_is_made_from_the_baseline_against_itself_and_not_from_what_is_judged() -> None:
+    measure = Measure(min_pairs=10, max_pairs=100, seconds=60)
+    spread = [0.02, -0.02, 0.01, -0.01, 0.015, -0.015, 0.005, -0.005, 0.018, -0.018]
+    planned = planned_pairs(spread, 0.005, measure)
+    assert 20 < planned < 100 and planned % 2 == 0
+    assert planned_pairs(spread, 0.0025, measure) == 100
+    assert planned_pairs([x / 100 for x in spread], 0.005, measure) == 10
+    calm = station(lambda: Reading(1.0), lambda: Reading(1.0), measure)
+    sample(calm)
+    assert calm.looks == [(10, 0.0)]
+
+
+def test_a_candidate_far_noisier_than_the_floor_gets_all_pairs_at_once() -> None:
+    wild = iter([1.0, 1.5, 0.8, 1.2] * 1000)
+    noisy = station(lambda: Reading(1.0), lambda: Reading(next(wild)), Measure(min_pairs=8, max_pairs=40, seconds=60))
+    sample(noisy)
+    assert [pairs for pairs, _ in noisy.looks] == [8, 40]
 
 
 def test_the_budget_of_seconds_ends_a_point_with_the_pairs_it_has() -> None:
