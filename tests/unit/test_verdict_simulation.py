@@ -8,6 +8,7 @@ from fractions import Fraction
 from pathlib import Path
 
 import pytest
+
 import verdict_simulation as simulation
 from verdict_tables import BEGIN, END, region, wilson
 
