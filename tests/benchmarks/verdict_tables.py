@@ -94,6 +94,7 @@ def power_tables(results: Results) -> list[str]:
         pooled = [sum((results["power", drift, effect, pairs] for effect in EFFECTS), Tally()) for pairs in PAIRS]
         coverage.append([name, *(rate(t, "covered", interval=True) for t in pooled)])
     n = results["power", "none", EFFECTS[0], PAIRS[0]]["n"]
+    wrong = sum((tally for key, tally in results.items() if key[0] == "power"), Tally())
     head = [
         "drift",
         "truth",
@@ -102,7 +103,8 @@ def power_tables(results: Results) -> list[str]:
     ]
     return [
         "## Power\n\nClaim `>= 0%` (slower), exactly so many pairs: how often perfplan confirms it. Beside it: medians that differ by "
-        f"more than 1% in the right direction, and in brackets in the wrong one. {n:,} experiments each.\n\n"
+        f"more than 1% in the right direction, and in brackets in the wrong one. {n:,} experiments each. "
+        f"perfplan refuted the claim, which is the wrong direction, in {wrong['refuted']} of all {wrong['n']:,}.\n\n"
         + table(head, rows),
         f"## Coverage\n\nHow often the 95% interval holds the truth. {n * len(EFFECTS):,} experiments each.\n\n"
         + table(["drift", *(f"{pairs} pairs" for pairs in PAIRS)], coverage),
