@@ -185,6 +185,7 @@ def _ready(bench: Bench, gated: Gated, budget: int, alone: bool) -> Ready:
         tell=bench.tell,
         watch=watch or rounds.Watch(),
         renew=timed.renew,
+        lead=True,
     )
     return Ready(gated, timed, station, watch)
 

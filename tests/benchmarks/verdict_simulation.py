@@ -21,6 +21,8 @@ from statistics import NormalDist
 
 from perfplan.effects import interval_of
 from perfplan.judge import judge, target_half_width
+from perfplan.measure.clock import Reading
+from perfplan.measure.rounds import Arms, Station, schedule
 from perfplan.models.band import Band
 from perfplan.models.record import Arm, Cell
 from perfplan.models.spec import Measure, Spec
@@ -47,7 +49,7 @@ from verdict_tables import (
 
 SEED = 1
 AMOUNT = 0.03  # of a drift, over the session
-SESSION = 80  # samples in which a drift gets that far, under the stop rule: about what it takes
+SESSION = 120  # samples in which a drift gets that far: about what a point takes, A/A included
 MEASURE = Measure()  # the defaults: 10 to 120 pairs, half-width 0.5 %
 LOOK_EVERY = 4  # pairs
 COUNTS = {"alarms": 10_000, "families": 2000, "power": 1000, "practical": 1000, "causes": 4000}  # for each setting
@@ -118,7 +120,7 @@ def ratios(baseline: Sequence[float], candidate: Sequence[float]) -> list[float]
 
 
 def until_precise(change: str) -> Callable[[list[float], list[float]], bool]:
-    """perfplan's stop rule: from min_pairs on, every four pairs, the half-width of the 95 % interval."""
+    """The rule that perfplan does not have: to stop when the very pairs that are judged look precise, every four pairs."""
     target = target_half_width(Band.model_validate(change), MEASURE.half_width)
 
     def enough(baseline: list[float], candidate: list[float]) -> bool:
@@ -132,9 +134,33 @@ def until_precise(change: str) -> Callable[[list[float], list[float]], bool]:
 
 
 def experiment(rng: random.Random, drift: str, change: str, effect: float = 0.0) -> Measured:
-    """One operating point with the real stop rule."""
-    clock = make_clock(rng, drift, 2 * MEASURE.max_pairs, SESSION)
-    return abba(clock, effect, rng, until_precise(change))
+    """One operating point, scheduled by perfplan itself: A/A, the plan made from it, ABBA."""
+    clock = make_clock(rng, drift, 6 * MEASURE.max_pairs, SESSION)
+    ticking = iter(clock)
+
+    def baseline() -> Reading:
+        return Reading(next(ticking))
+
+    def candidate() -> Reading:
+        return Reading(next(ticking) * (1 + effect))
+
+    station = Station(
+        point={"experiment": rng.getrandbits(64)},  # seeds the order of the arms
+        arms=Arms(baseline, candidate, again=baseline),
+        measure=MEASURE,
+        half_width=target_half_width(Band.model_validate(change), MEASURE.half_width),
+        tell=lambda progress: None,
+    )
+    for each in schedule([station]):
+        each.visit()
+    pairs = station.pairs
+    half = len(pairs.baseline)
+    return Measured(
+        [each.value for each in pairs.baseline],
+        [each.value for each in pairs.candidate],
+        clock[:half],
+        [x * (1 + effect) for x in clock[half : 2 * half]],
+    )
 
 
 @lru_cache
@@ -227,8 +253,10 @@ def practical(rng: random.Random, drift: str) -> Tally:
 
 def causes(rng: random.Random, drift: str, way: str) -> Tally:
     """One A/A experiment in which a cause of false verdicts is taken away, or made worse."""
-    if way == "stop rule":
+    if way == "plan":
         measured = experiment(rng, drift, EDGE)
+    elif way == "looks":
+        measured = abba(make_clock(rng, drift, 2 * MEASURE.max_pairs, SESSION), 0.0, rng, until_precise(EDGE))
     else:
         clock = make_clock(rng, drift, 2 * FIXED, SESSION)
         measured = abba(clock, 0.0, rng, lambda baseline, _: len(baseline) >= FIXED, blocks=way == "fixed")

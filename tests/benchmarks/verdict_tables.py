@@ -18,7 +18,7 @@ THRESHOLDS = (0.005, 0.01, 0.02)  # of the medians
 EFFECTS, PAIRS = (0.01, 0.02, 0.03), (10, 20, 30)
 POINTS = 6  # predicted cells of a run
 FIXED = 40  # pairs, where the stop rule is taken away
-WAYS = ("stop rule", "fixed", "fixed, each pair by chance")
+WAYS = ("plan", "looks", "fixed", "fixed, each pair by chance")
 STOPPED = (10, 28, 36, 44, 56)  # the least pairs of each row of the table by where it stopped
 Tally = Counter[str]
 Results = dict[tuple[str | float, ...], Tally]  # (study, *setting) -> counts
@@ -75,10 +75,20 @@ def alarm_tables(results: Results) -> list[str]:
         + table(head, rows),
         f"Of {runs:,} runs with {POINTS} predicted points, all A/A, `{EDGE}`: runs with at least one false point.\n\n"
         + table(["drift", "runs"], family),
-        f"## Why it is not 5%\n\nThe same experiments, all drifts together, by the pairs at which the stop rule ended them. `{EDGE}`.\n\n"
+        f"## Why the plan is made from A/A\n\nThe same experiments, all drifts together, by the pairs that were planned. `{EDGE}`.\n\n"
         + table(["pairs", "experiments", "false"], stops),
-        f"Of {results['causes', 'none', 'fixed']['n']:,} A/A experiments each: the stop rule, against exactly {FIXED} pairs.\n\n"
-        + table(["drift", "stop rule", f"{FIXED} pairs, ABBA", f"{FIXED} pairs, each pair's order by chance"], causes_),
+        f"Of {results['causes', 'none', 'fixed']['n']:,} A/A experiments each: perfplan, a rule that stops when the judged pairs "
+        f"look precise, and exactly {FIXED} pairs.\n\n"
+        + table(
+            [
+                "drift",
+                "perfplan",
+                "stop when it looks precise",
+                f"{FIXED} pairs, ABBA",
+                f"{FIXED} pairs, each pair's order by chance",
+            ],
+            causes_,
+        ),
     ]
 
 
@@ -121,7 +131,7 @@ def practical_table(results: Results) -> str:
         rows.append([NAMES.get(drift, drift), *verdicts, f"{statistics.median(used):.0f}"])
     n = results["practical", "none"]["n"]
     return (
-        f"## A right prediction\n\nTruth +2%, band `[+1%, +3%]`, the real stop rule. {n:,} experiments each.\n\n"
+        f"## A right prediction\n\nTruth +2%, band `[+1%, +3%]`, planned by perfplan. {n:,} experiments each.\n\n"
         + table(["drift", "confirmed", "inconclusive", "refuted (false)", "median pairs"], rows)
     )
 

@@ -37,9 +37,9 @@ def test_identical_code_rarely_gets_a_verdict() -> None:
     assert not any(tally["gain"] or tally["same"] for tally in tallies)
 
 
-def test_the_stop_rule_looks_at_ten_pairs_and_then_every_four() -> None:
-    looks = [simulation.experiment(random.Random(seed), "none", "<= 0%").pairs for seed in range(20)]
-    assert all(pairs == 10 or (pairs % 4 == 0 and pairs <= 120) for pairs in looks)
+def test_experiments_are_planned_by_perfplan_within_its_budget() -> None:
+    pairs = {simulation.experiment(random.Random(seed), "none", "<= 0%").pairs for seed in range(20)}
+    assert len(pairs) > 5 and all(10 <= each <= 120 for each in pairs)
 
 
 def test_the_page_is_in_the_format_that_the_script_writes() -> None:
