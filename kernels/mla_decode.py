@@ -163,6 +163,15 @@ class MlaDecode:
         tensors["kv"] = torch.empty(shape, dtype=dtype, device=device).normal_(generator=generator)
         return tensors
 
+    def adversarial(self, point: Mapping[str, Any], seed: int, device: str) -> dict[str, torch.Tensor]:
+        """Hard inputs: nearly one-hot softmax, ties over a whole request, empty and short requests, dominant sinks."""
+        tensors = self.inputs({**point, "lengths": "ragged"}, seed, device)
+        tensors["q"] *= 8
+        tensors["kv"][0] = tensors["kv"][0, :1].clone()
+        tensors["sink"][0] = 40.0
+        tensors["sink"][-1] = -40.0
+        return tensors
+
     def outputs(self, point: Mapping[str, Any]) -> dict[str, tuple[tuple[int, ...], torch.dtype]]:
         """out [batch, heads, 512] in the dtype of q."""
         return {"out": ((point["batch"], point["heads"], ROW), DTYPES[point["dtype"]])}

@@ -32,6 +32,8 @@ class Kernel(Protocol):
         knobs: what a configuration can set, e.g. ``{"nsplit": 2, "num_warps": [4, 8]}``. A value is the default, a list
             gives the choices with the default first. A dict says more: ``{"default": 2, "type": int, "min": 1,
             "words": ["wave-aware"], "help": "number of KV splits"}`` (``words`` are strings allowed beside the type).
+        constants: optional; names of inputs that ``prepare`` may read in advance (weights that it repacks): they keep their
+            content while the kernel is timed, other floating-point inputs do not.
         tolerance: optional; the relative L2 error ``||out - ref|| / ||ref||`` allowed where the spec sets none.
     """
 
@@ -64,12 +66,15 @@ class Kernel(Protocol):
     def grid(self, point: Point, config: Config, device: Mapping[str, Any]) -> int:
         """Optional. Number of CTAs of the main kernel of one call."""
 
+    def adversarial(self, point: Point, seed: int, device: str) -> Tensors:
+        """Optional. Hard inputs for the numerics gate: large values, ties, ragged lengths. By default floats times 8."""
+
     def memory(self, point: Point) -> int:
         """Optional. Bytes of one input set with its outputs and scratch, for the cost estimate of `perfplan check`."""
 
 
 REQUIRED_METHODS = ("inputs", "outputs", "reference", "prepare")
-OPTIONAL_METHODS = ("resolve", "work", "grid", "memory")
+OPTIONAL_METHODS = ("resolve", "work", "grid", "adversarial", "memory")
 
 _TYPE_NAMES: dict[type, str] = {int: "int", float: "float", str: "str", bool: "bool"}
 

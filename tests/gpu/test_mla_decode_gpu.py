@@ -55,6 +55,17 @@ def test_matches_the_reference_at_other_points(change: dict[str, Any]) -> None:
     assert error_of({**POINT, **change}, CONFIG) < 6.7e-3
 
 
+@pytest.mark.parametrize("nsplit", [1, 2, 16])
+@pytest.mark.parametrize("layout", ["contiguous", "paged"])
+def test_hard_inputs_pass_the_gate(layout: str, nsplit: int) -> None:
+    point = {**POINT, "layout": layout}
+    config = {**CONFIG, "nsplit": nsplit}
+    inputs = KERNEL.adversarial(point, 0, "cuda")
+    out = torch.full_like(inputs["q"], float("nan"))
+    KERNEL.prepare(point, config, inputs, {"out": out})()
+    assert relative_error(out, KERNEL.reference(point, inputs)["out"]) < KERNEL.tolerance
+
+
 @pytest.mark.parametrize("nsplit", [1, 4])
 @pytest.mark.parametrize("backend", ["triton", "torch"])
 def test_call_can_be_captured_in_a_cuda_graph(backend: str, nsplit: int) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 import subprocess
 import sys
@@ -263,3 +264,11 @@ def test_a_worker_does_not_outlive_a_supervisor_that_was_killed(root: Path) -> N
             return
         time.sleep(0.1)
     pytest.fail(f"worker {worker_id} is still there: {state}")
+
+
+def test_the_table_of_faults_names_every_fault_there_is() -> None:
+    page = (Path(__file__).parents[2] / "docs/gates.md").read_text()
+    table = page[page.index("## Fault by fault") : page.index("## What is not caught")]
+    listed = set(re.findall(r"`(\w+)`", table))
+    there = {path.stem for path in FAULTS.glob("*.py")} - {"__init__", "sound"}
+    assert listed == there

@@ -185,3 +185,57 @@ def test_every_cell_gets_a_verdict_that_agrees_with_its_interval(
             assert each.verdict.subcode
         else:
             assert each.verdict.outcome == "inconclusive"
+
+
+def with_cycles(measured: Cell, effect: float, width: float = 0.001) -> Cell:
+    cycles = Interval(estimate=effect, low=effect - width, high=effect + width, pairs=30)
+    return measured.model_copy(update={"cycles": cycles})
+
+
+@pytest.mark.parametrize(
+    ("cycles", "expected"),
+    [
+        (-0.20, ("confirmed", "")),  # the work shrank with the time
+        (-0.145, ("confirmed", "")),  # within 1 % of the band's edge
+        (-0.13, ("inconclusive", "clock-explained")),
+        (0.0, ("inconclusive", "clock-explained")),
+        (-0.30, ("inconclusive", "clock-explained")),
+    ],
+)
+def test_a_gain_in_time_that_is_none_in_cycles_is_explained_by_the_clock(
+    cycles: float, expected: tuple[str, str]
+) -> None:
+    judged = judge(spec(), [with_cycles(cell(64, -0.2), cycles), with_cycles(cell(80, -0.2), -0.2)], "cuda")
+    assert (judged.verdict.outcome, judged.verdict.subcode) == expected
+    assert judged.cells[1].verdict.outcome == "confirmed"
+    if expected[1]:
+        assert "the SM clock explains it" in judged.verdict.summary and "batch=64" in judged.verdict.summary
+
+
+def test_the_clock_takes_no_refutation_back() -> None:
+    judged = judge(spec(), [with_cycles(cell(64, 0.0), -0.2), with_cycles(cell(80, 0.0), -0.2)], "cuda")
+    assert (judged.verdict.outcome, judged.verdict.subcode) == ("refuted", "no-effect")
+
+
+@pytest.mark.parametrize("width", [0.5, 0.2, 0.0])
+def test_a_cycle_effect_inside_of_a_narrow_band_never_explains_it_away(width: float) -> None:
+    change = f"within {width}%" if width else "within 0.3%"
+    cells = [with_cycles(cell(batch, 0.0, noise=1e-4), 0.0) for batch in (64, 80)]
+    assert outcome(*cells, change=change) == ("confirmed", "")
+
+
+def same(measured: Cell, same_code: bool | None) -> Cell:
+    return measured.model_copy(update={"same_code": same_code})
+
+
+def test_arms_that_launch_the_same_code_at_every_point_are_no_change() -> None:
+    judged = judge(spec(), [same(cell(64, -0.2), True), same(cell(80, -0.2), True)], "cuda")
+    assert (judged.verdict.outcome, judged.verdict.reason) == ("invalid", "no-op-change")
+    assert "launch the same compiled code" in judged.verdict.summary
+
+
+@pytest.mark.parametrize("other", [False, None])
+def test_a_policy_that_changes_nothing_at_one_point_is_measured_there(other: bool | None) -> None:
+    judged = judge(spec(), [same(cell(64, 0.0), True), same(cell(80, -0.2), other)], "cuda")
+    assert judged.verdict.outcome == "mixed"
+    assert judged.cells[0].verdict.subcode == "no-effect"

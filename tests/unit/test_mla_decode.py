@@ -82,6 +82,17 @@ def test_reference_is_softmax_attention_with_the_sink_as_a_logit_without_value()
     assert torch.allclose(KERNEL.reference(point, inputs)["out"][0], expected)
 
 
+@pytest.mark.parametrize("layout", ["contiguous", "paged"])
+def test_hard_inputs_pass_the_gate_and_hold_what_they_promise(layout: str) -> None:
+    point = {**POINT, "dtype": "bf16", "layout": layout}
+    inputs = KERNEL.adversarial(point, 0, "cpu")
+    assert 0 in inputs["lengths"] and 75 in inputs["lengths"]
+    assert (inputs["kv"][0] == inputs["kv"][0, :1]).all()
+    out = torch.full_like(inputs["q"], float("nan"))
+    KERNEL.prepare(point, CONFIG, inputs, {"out": out})()
+    assert relative_error(out, KERNEL.reference(point, inputs)["out"]) < TOLERANCE
+
+
 def test_same_seed_gives_the_same_inputs_and_another_seed_others() -> None:
     point = {**POINT, "layout": "paged", "page_size": 16}
     first, again, other = (KERNEL.inputs(point, seed, "cpu") for seed in (1, 1, 2))
